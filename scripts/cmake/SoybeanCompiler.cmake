@@ -1,0 +1,36 @@
+# Language level, warnings, instruction set, sanitizers.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_CXX_FLAGS_RELEASE "-O3")
+
+find_program(SOYBEAN_CCACHE ccache)
+mark_as_advanced(SOYBEAN_CCACHE)
+if(SOYBEAN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SOYBEAN_CCACHE})
+endif()
+
+# No contraction of a*b+c into fma: numbers that must not depend on the plan (initial weights, masks, samples) would
+# otherwise depend on how the compiler inlined them.
+add_library(soybean_options INTERFACE)
+target_compile_options(soybean_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
+                                                 -Wno-stringop-overflow -ffp-contract=off) # stringop: g++ 12 misreads fmt
+if(SOYBEAN_WERROR)
+  target_compile_options(soybean_options INTERFACE -Werror)
+endif()
+if(SOYBEAN_NATIVE)
+  target_compile_options(soybean_options INTERFACE -march=native)
+endif()
+if(SOYBEAN_SANITIZE)
+  target_compile_options(soybean_options INTERFACE -fsanitize=${SOYBEAN_SANITIZE} -fno-omit-frame-pointer -g
+                                                   -fno-sanitize-recover=all)
+  target_link_options(soybean_options INTERFACE -fsanitize=${SOYBEAN_SANITIZE})
+endif()
+target_include_directories(soybean_options INTERFACE ${CMAKE_SOURCE_DIR}/src)

@@ -1,0 +1,90 @@
+#pragma once
+// Collectives between ranks. `Comm` is one of the project's two virtual interfaces: back ends are mpi (own ring and
+// pairwise schedules), mpi_library (MPI's own collectives) and self (one rank); later nccl and hierarchical.
+// Counts bytes where they are handed over, so that planned and moved bytes can be compared.
+#include "base/types.hpp"
+#include "device/exec.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace soybean::comm {
+
+enum class Kind : std::uint8_t { all_reduce, reduce_scatter, exchange };
+
+/// A message to or from a peer: `count` elements at `data`.
+struct Message {
+  int peer; ///< world rank
+  void* data;
+  std::int64_t count;
+};
+
+/// One collective as started by this rank. All members of a group start the same collectives in the same order.
+struct Collective {
+  Kind kind;
+  DType dtype = DType::f32;
+  std::vector<int> group; ///< world ranks, the same order on all members; exchange: empty (everyone)
+  /// all_reduce: `counts` = {n}; `send` has n terms, `recv` n sums (may be the same memory).
+  /// reduce_scatter: counts[m] elements for member m, packed in group order in `send`; `recv` gets this rank's
+  /// counts[me] sums. `send` is used as scratch and not preserved. Counts may be 0.
+  void* send = nullptr;
+  void* recv = nullptr;
+  std::vector<std::int64_t> counts;
+  std::vector<Message> sends, receives; ///< exchange; at most one message per ordered pair of ranks
+  std::string label;                    ///< names the instruction in the watchdog's message
+  bool control = false;                 ///< counted apart
+};
+
+using Token = std::int64_t;
+
+struct Counters {
+  std::int64_t received_bytes = 0; ///< data received by this rank, counted from the receives actually posted
+  std::int64_t control_bytes = 0;
+  double waiting_seconds = 0; ///< in wait()
+};
+
+class Comm {
+public:
+  virtual ~Comm() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Begins a collective; never blocks on other ranks. Buffers must stay valid until wait.
+  virtual Token start(Collective collective, const device::Exec& exec) = 0;
+  /// Returns when the collective is done on this rank. Progresses all that are under way. If `stall_seconds` pass
+  /// without any progress, the watchdog throws Error(failed) naming the label and the ranks that are missing.
+  virtual void wait(Token token) = 0;
+  /// Progresses what is under way without blocking; called between kernels.
+  virtual void poll() = 0;
+
+  // Small blocking helpers for control traffic (never counted as data), in program order on the calling thread.
+  virtual void barrier() = 0;
+  virtual void broadcast(void* data, std::int64_t bytes, int root) = 0;
+  /// Every rank's `bytes` bytes, concatenated by rank, on every rank.
+  virtual std::vector<std::byte> gather_all(std::span<const std::byte> mine) = 0;
+  /// Point to point, for checkpoints and reports.
+  virtual void send(const void* data, std::int64_t bytes, int peer, int tag) = 0;
+  virtual void receive(void* data, std::int64_t bytes, int peer, int tag) = 0;
+
+  const Counters& counters() const { return counters_; }
+  double stall_seconds = 600;
+
+protected:
+  Counters counters_;
+};
+
+/// Summed over ranks; every rank gets the result.
+double sum(Comm& comm, double value);
+std::int64_t sum(Comm& comm, std::int64_t value);
+double max(Comm& comm, double value);
+std::int64_t max(Comm& comm, std::int64_t value);
+std::string broadcast_text(Comm& comm, const std::string& text, int root = 0);
+
+/// Back ends by name: "mpi" (default), "mpi_library". One rank always gets "self". MPI must be initialised
+/// (comm/mpi_session.hpp). Throws Error for an unknown name.
+std::unique_ptr<Comm> make_comm(const std::string& name);
+std::unique_ptr<Comm> make_self_comm();
+
+} // namespace soybean::comm

@@ -1,0 +1,118 @@
+#pragma once
+// The serial model as plain data: tensors and nodes in execution order, forward, backward and update. Knows no
+// operators: what a node means is looked up by name in src/ops. Frontends build it, autodiff extends it, planner and
+// lowering read it.
+#include "base/types.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace soybean::graph {
+
+using TensorId = std::int32_t;
+using NodeId = std::int32_t;
+constexpr std::int32_t none = -1;
+
+/// What a tensor is for. Sources (no producer): input, label, sample_weight, hyper, parameter, state.
+enum class Role : std::uint8_t {
+  input,         ///< a batch of samples, from the reader
+  label,         ///< class numbers (i32), from the reader
+  sample_weight, ///< one factor per row of the batch: the row's share of the mean (1/batch, 0 for padding rows)
+  hyper,         ///< a vector of the step's scalars (learning rate, step number): replicated, in a device buffer
+  parameter,     ///< a trained weight; its next value is produced by an update node
+  state,         ///< optimizer state or running statistics; kept over steps and in checkpoints
+  activation,
+  gradient,
+  metric, ///< scalar sums read by the host each step (loss, correct): control traffic
+};
+std::string_view to_string(Role role);
+
+/// How a parameter's elements begin, each a function of (seed, hash of the tensor's name, logical index).
+enum class Init : std::uint8_t { zeros, uniform, normal };
+struct Initializer {
+  Init kind = Init::zeros;
+  double scale = 0; ///< uniform in [-scale, scale), or the standard deviation
+};
+
+struct Tensor {
+  std::string name; ///< unique; parameters are `<layer>.weight`, `<layer>.bias`; gradients `<name>.grad`
+  Shape shape;      ///< dim 0 is the global batch where there is one
+  Shape units;      ///< blocks of dim d are whole multiples of units[d]; same length as shape
+  DType dtype = DType::f32;
+  Role role = Role::activation;
+  /// Physical spatial size S (DESIGN §5): a logical [d0][C·S] row is stored as [d0][S][C]. Rank-4 activations have
+  /// S = H·W (that is NHWC), a flattened one keeps it, the weight of a dense layer fed by it has it too; 1 is plain.
+  std::int64_t spatial = 1;
+  Initializer init; ///< parameters
+  NodeId producer = none;
+  std::vector<NodeId> consumers; ///< ascending, without repetition
+  TensorId next = none;          ///< parameter, state: the tensor that becomes its value in the next step
+  TensorId previous = none;      ///< the inverse: the parameter or state whose next value this is
+};
+
+/// A value of an attribute. Text form: 3, 0.5, "max", [2, 2].
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+/// Ordered by insertion, looked up linearly (a handful per node). Getters throw Bug when absent or of another type.
+class Attributes {
+public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, Attribute>> items) : items_(items) {}
+  void set(std::string name, Attribute value);
+  bool has(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  const std::vector<std::int64_t>& integers(std::string_view name) const;
+  const std::vector<std::pair<std::string, Attribute>>& items() const { return items_; }
+
+private:
+  const Attribute& at(std::string_view name) const;
+  std::vector<std::pair<std::string, Attribute>> items_;
+};
+
+enum class Phase : std::uint8_t { forward, backward, update };
+std::string_view to_string(Phase phase);
+
+struct Node {
+  std::string name; ///< unique
+  std::string op;   ///< a row of ops::table()
+  Attributes attributes;
+  std::vector<TensorId> inputs, outputs;
+  Phase phase = Phase::forward;
+  std::int32_t layer = none; ///< index into Graph::layers
+  NodeId twin = none;        ///< runs where that node runs (a mask lives there): same index on every cut
+};
+
+/// A layer of the model file, for reports: every node belongs to one.
+struct Layer {
+  std::string name;
+  std::string op;
+};
+
+struct Graph {
+  std::string name;
+  DType precision = DType::f32; ///< of everything but labels
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes; ///< in execution order
+  std::vector<Layer> layers;
+  std::vector<TensorId> metrics; ///< read by the host after each step: loss first, then correct
+  TensorId logits = none;        ///< what the loss is computed from
+};
+
+/// Stable text, one line per tensor and node. Golden tests and hashes rest on it.
+std::string to_string(const Graph& graph);
+std::string to_string(const Attribute& attribute);
+
+/// Re-derives producers and consumers, uniqueness of names, order (no use before production), roles. Throws Bug.
+void verify(const Graph& graph);
+
+std::int64_t bytes(const Tensor& tensor);                        ///< of the whole tensor
+std::int64_t parameter_count(const Graph& graph);                ///< trained elements
+TensorId find_tensor(const Graph& graph, std::string_view name); ///< none if there is no such tensor
+
+} // namespace soybean::graph

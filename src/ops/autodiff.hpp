@@ -1,0 +1,45 @@
+#pragma once
+// Reverse-mode differentiation of a Graph, and the update of its parameters.
+#include "graph/graph.hpp"
+#include "ops/operator.hpp"
+
+#include <string>
+#include <vector>
+
+namespace soybean::ops {
+
+/// What an operator's `gradient` works with.
+class Backward {
+public:
+  explicit Backward(graph::Graph& graph) : graph_(graph), terms_(graph.tensors.size()) {}
+  const graph::Graph& graph() const { return graph_; }
+  /// Gradient of the loss by a tensor: the sum (one `add` node, made on first request) of what its consumers
+  /// contributed; none when nothing did.
+  graph::TensorId gradient_of(graph::TensorId tensor);
+  /// False for inputs, labels and everything no parameter feeds: their gradients are not computed.
+  bool wanted(graph::TensorId tensor) const;
+  /// Appends a backward node for the same layer as `of`; sets phase. Returns its results.
+  std::vector<graph::TensorId> append(const graph::Node& of, NewNode node);
+  void contribute(graph::TensorId tensor, graph::TensorId gradient);
+  graph::NodeId id_of(const graph::Node& node) const; ///< for `twin`
+
+private:
+  graph::Graph& graph_;
+  std::vector<std::vector<graph::TensorId>> terms_;
+  // plus what the implementation needs
+};
+
+/// Stochastic gradient descent as in PyTorch's torch.optim.SGD:
+///   g ← g + weight_decay·w;  v ← momentum·v + g (v starts at 0);  g ← nesterov ? g + momentum·v : v;  w ← w − lr·g.
+/// lr is read from the `hyper` tensor, never baked in. weight_decay applies to weights and biases alike, as there.
+struct Sgd {
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// Appends backward nodes for `graph.metrics[0]` (the loss) and one update node per parameter, placed right after its
+/// gradient is complete. Parameters get `.momentum` state when momentum != 0. Throws Error if nothing can be trained.
+void add_backward_and_update(graph::Graph& graph, const Sgd& optimizer);
+
+} // namespace soybean::ops

@@ -1,0 +1,25 @@
+#pragma once
+// The search for plans: named strategies and the exact search over all cuts jointly.
+#include "plan/plan.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace soybean::plan {
+
+struct Options {
+  std::string strategy = "auto";           ///< auto (= optimal), data, model, owt, kcut
+  std::map<std::string, std::string> pins; ///< tensor name → tiling text; where they come from is `pins_where`
+  std::string pins_where = "parallel.pins";
+  std::int64_t table_entries = 64'000'000; ///< cap on one elimination table; beyond it prune and report the gap
+};
+
+/// Deterministic: same graph, mesh and options give the same plan everywhere. Throws Error (unknown strategy, a pin on
+/// an unknown tensor or one no legal plan satisfies).
+Plan make_plan(const graph::Graph& graph, const tiling::Mesh& mesh, const Options& options);
+
+/// All strategies' names in the order reports list them.
+const std::vector<std::string>& strategies();
+
+} // namespace soybean::plan
