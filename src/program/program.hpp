@@ -32,11 +32,12 @@ enum class Kind : std::uint8_t { compute, start, wait, slice, free };
 
 struct Instruction {
   Kind kind = Kind::compute;
-  graph::NodeId node = graph::none;      ///< compute; for the others the node they serve (for reports)
-  std::vector<BufferId> inputs, outputs; ///< start, slice: one each; free: inputs only
-  tiling::Step step;                     ///< start, slice
-  std::int32_t token = -1;               ///< start, wait
-  bool control = false;                  ///< start: metrics, counted apart
+  graph::NodeId node = graph::none;   ///< compute; for the others the node they serve (for reports)
+  std::vector<BufferId> inputs = {};  ///< compute; start, slice: one; free
+  std::vector<BufferId> outputs = {}; ///< compute; start, slice: one
+  tiling::Step step = {};             ///< start, slice
+  std::int32_t token = -1;            ///< start, wait
+  bool control = false;               ///< start: metrics, counted apart
 };
 
 struct Program {
@@ -68,7 +69,10 @@ struct PassTime {
 std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program,
                                  const std::vector<std::string>& skip = {});
 
-/// Every buffer is written before it is read, freed once, waits match starts, tilings fit the nodes' forms. Throws Bug.
+/// Every buffer is written before it is read, holds the value its reader asks for (no parameter is read after its
+/// update), is freed once; waits match starts, and each step's elements follow from its blocks. Throws Bug.
+void verify(const graph::Graph& graph, const Program& program);
+/// That, and: operand tilings fit the nodes' forms, and the bytes are the plan's. Throws Bug.
 void verify(const graph::Graph& graph, const plan::Plan& plan, const Program& program);
 
 std::string to_string(const graph::Graph& graph, const Program& program);
