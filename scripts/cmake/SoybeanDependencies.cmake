@@ -13,10 +13,20 @@ find_package(nlohmann_json REQUIRED)
 add_library(soybean::mpi ALIAS MPI::MPI_CXX)
 add_library(soybean::openmp ALIAS OpenMP::OpenMP_CXX)
 
-# Kokkos. Debian's 3.4 (libtrilinos-kokkos-dev) ships a package file with a wrong include directory and no imported
-# target; a Kokkos >= 4 brings Kokkos::kokkos.
+# Kokkos. Debian's 3.4 (libtrilinos-kokkos-dev) ships a package file whose target names an include directory that does
+# not exist; a Kokkos >= 4 brings a Kokkos::kokkos that works.
 find_package(Kokkos QUIET)
+set(kokkos_works FALSE)
 if(TARGET Kokkos::kokkos)
+  set(kokkos_works TRUE)
+  get_target_property(kokkos_includes Kokkos::kokkos INTERFACE_INCLUDE_DIRECTORIES)
+  foreach(directory IN LISTS kokkos_includes)
+    if(IS_ABSOLUTE "${directory}" AND NOT EXISTS "${directory}")
+      set(kokkos_works FALSE)
+    endif()
+  endforeach()
+endif()
+if(kokkos_works)
   add_library(soybean::kokkos ALIAS Kokkos::kokkos)
 else()
   find_path(SOYBEAN_KOKKOS_INCLUDE Kokkos_Core.hpp PATH_SUFFIXES trilinos REQUIRED)
