@@ -1,0 +1,72 @@
+#pragma once
+// The contract a vendor library fulfils: convolutions and matrix products in fp32. One source per vendor implements it
+// (host/dnn_onednn.cpp); only src/kernels calls it. Hides primitives, their cache and the library's weight layouts.
+#include "device/exec.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace soybean::device {
+
+/// Owns the vendor library's handles and every primitive made so far. One per Exec.
+class DnnContext {
+public:
+  explicit DnnContext(int threads);
+  ~DnnContext();
+  struct Impl;
+  Impl& impl() noexcept { return *impl_; }
+
+private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A convolution of blocks: activations [batch][height][width][channels] (NHWC), weights plain
+/// [out_channels][in_channels / groups][kernel_h][kernel_w] (OIHW), all dense. Any extent but kernel, stride, dilation
+/// and groups may be 0.
+struct Conv {
+  std::int64_t batch = 0;
+  std::int64_t in_channels = 0, out_channels = 0;
+  std::int64_t groups = 1; ///< divides both channel counts
+  std::int64_t height = 0, width = 0;
+  std::int64_t kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t padding_h = 0, padding_w = 0;
+  std::int64_t dilation_h = 1, dilation_w = 1; ///< 1: neighbouring pixels
+  auto operator<=>(const Conv&) const = default;
+
+  std::int64_t out_height() const { return (height + 2 * padding_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
+  std::int64_t out_width() const { return (width + 2 * padding_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
+  std::int64_t input_size() const { return batch * height * width * in_channels; }
+  std::int64_t output_size() const { return batch * out_height() * out_width() * out_channels; }
+  std::int64_t weight_size() const { return out_channels * (in_channels / groups) * kernel_h * kernel_w; }
+};
+
+enum class ConvPass : std::uint8_t { forward, backward_data, backward_weights };
+
+/// Scratch bytes of one call; makes the primitive if it is not there yet, so that the calls allocate nothing.
+std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass);
+/// The library's name of the implementation, for tests and reports; "none" when there is nothing to compute.
+std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass);
+
+/// y = x * w. Scratch: 64-byte aligned. An output whose sum is empty becomes zero.
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch);
+/// dx = dy *ᵀ w
+void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch);
+/// dw = Σ over batch and positions of dy · x
+void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, const float* x, float* dw,
+                           void* scratch);
+
+/// c [m, n] = op(a) op(b), all row-major and dense; op(a) is [m, k], op(b) [k, n]. `a_transposed`: a is stored [k, m];
+/// `b_transposed`: b is stored [n, k].
+struct Matmul {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool a_transposed = false, b_transposed = false;
+  auto operator<=>(const Matmul&) const = default;
+};
+
+std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape);
+void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch);
+
+} // namespace soybean::device

@@ -1,0 +1,136 @@
+#pragma once
+// The loops kernels are made of: flat_for (element-wise), rows_for (anything with a channel index), item_for (one
+// heavier piece of work per index). Hides where they run: OpenMP on the host (a serial Kokkos has no threads, and an
+// inner channel loop vectorises where `i % channels` does not), a flat Kokkos range on a device.
+// Iterations are independent: f touches only what belongs to its own index. Pass KOKKOS_LAMBDA functions, by value.
+#include "device/exec.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+namespace soybean::device {
+
+/// True when kernels run on the host's threads.
+inline constexpr bool on_host =
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, Kokkos::DefaultExecutionSpace::memory_space>::accessible &&
+    std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
+
+namespace detail {
+
+/// Below this many elements a loop is not worth waking threads for.
+constexpr std::int64_t parallel_threshold = 32768;
+
+/// Threads a loop over `work` elements should take.
+inline int threads_for(const Exec& exec, std::int64_t work) {
+  return work < parallel_threshold ? 1 : exec.threads();
+}
+
+/// Tells a profiling tool, where one is loaded, which kernel runs; free otherwise.
+class Region {
+public:
+  explicit Region(const char* label) : active_(Kokkos::Profiling::profileLibraryLoaded()) {
+    if (active_) Kokkos::Profiling::pushRegion(label);
+  }
+  ~Region() {
+    if (active_) Kokkos::Profiling::popRegion();
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+private:
+  bool active_;
+};
+
+using Policy = Kokkos::RangePolicy<Kokkos::IndexType<std::int64_t>>;
+
+} // namespace detail
+
+/// f(i) for i in [0, n). label: "soybean::relu".
+template<class F>
+void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
+  if (n <= 0) return;
+  if constexpr (on_host) {
+    const detail::Region region(label);
+    const int threads = detail::threads_for(exec, n);
+    if (threads == 1) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    } else {
+#pragma omp parallel for simd schedule(static) num_threads(threads)
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    }
+  } else {
+    Kokkos::parallel_for(label, detail::Policy(0, n), f);
+  }
+}
+
+/// f(i) for i in [0, n), each doing about `work` elements' worth with loops of its own (a row of softmax, a pooling
+/// window). Not vectorised over i.
+template<class F>
+void item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* label, F f) {
+  if (n <= 0) return;
+  if constexpr (on_host) {
+    const detail::Region region(label);
+    const int threads = detail::threads_for(exec, n * std::max<std::int64_t>(work, 1));
+    if (threads == 1) {
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    } else {
+#pragma omp parallel for schedule(static) num_threads(threads)
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    }
+  } else {
+    Kokkos::parallel_for(label, detail::Policy(0, n), f);
+  }
+}
+
+namespace detail {
+
+template<class F>
+void host_rows(std::int64_t row_begin, std::int64_t row_end, std::int64_t begin, std::int64_t end, const F& f) {
+  for (std::int64_t row = row_begin; row < row_end; ++row) {
+#pragma omp simd
+    for (std::int64_t channel = begin; channel < end; ++channel) f(row, channel);
+  }
+}
+
+/// rows_for as a flat loop.
+template<class F>
+struct FlatRows {
+  F f;
+  std::int64_t channels;
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const { f(i / channels, i % channels); }
+};
+
+} // namespace detail
+
+/// f(row, channel) for all rows and channels; channels are neighbours in memory and vectorised.
+template<class F>
+void rows_for(const Exec& exec, std::int64_t rows, std::int64_t channels, const char* label, F f) {
+  if (rows <= 0 || channels <= 0) return;
+  if constexpr (on_host) {
+    const detail::Region region(label);
+    const std::int64_t threads = detail::threads_for(exec, rows * channels);
+    if (threads == 1) {
+      detail::host_rows(0, rows, 0, channels, f);
+      return;
+    }
+    // Few long rows are cut along the channels, many rows between them.
+    const bool by_rows = rows >= 4 * threads || channels < 64 * threads;
+#pragma omp parallel for schedule(static) num_threads(static_cast <int>(threads))
+    for (std::int64_t part = 0; part < threads; ++part) {
+      const std::int64_t extent = by_rows ? rows : channels;
+      const std::int64_t begin = extent * part / threads, end = extent * (part + 1) / threads;
+      if (by_rows)
+        detail::host_rows(begin, end, 0, channels, f);
+      else
+        detail::host_rows(0, rows, begin, end, f);
+    }
+  } else {
+    Kokkos::parallel_for(label, detail::Policy(0, rows * channels), detail::FlatRows<F>{f, channels});
+  }
+}
+
+} // namespace soybean::device
