@@ -1,0 +1,90 @@
+#include "tiling/mesh.hpp"
+
+#include "base/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace soybean::tiling {
+
+namespace {
+
+/// Ranks between neighbours along a cut: the product of the later cuts.
+int stride(const Mesh& mesh, int cut) {
+  int s = 1;
+  for (std::size_t i = static_cast<std::size_t>(cut) + 1; i < mesh.cuts.size(); ++i) s *= mesh.cuts[i];
+  return s;
+}
+
+void append_primes(std::vector<int>& cuts, int number) {
+  const auto first = static_cast<std::ptrdiff_t>(cuts.size());
+  for (int p = 2; p <= number / p; ++p)
+    for (; number % p == 0; number /= p) cuts.push_back(p);
+  if (number > 1) cuts.push_back(number);
+  std::sort(cuts.begin() + first, cuts.end(), std::greater<>());
+}
+
+} // namespace
+
+int ranks(const Mesh& mesh) {
+  return std::accumulate(mesh.cuts.begin(), mesh.cuts.end(), 1, std::multiplies<>());
+}
+
+int coordinate(const Mesh& mesh, int rank, int cut) {
+  return rank / stride(mesh, cut) % mesh.cuts[static_cast<std::size_t>(cut)];
+}
+
+std::vector<int> group(const Mesh& mesh, int rank, int cut) {
+  const int parts = mesh.cuts[static_cast<std::size_t>(cut)];
+  const int step = stride(mesh, cut);
+  const int first = rank - coordinate(mesh, rank, cut) * step;
+  std::vector<int> members;
+  members.reserve(static_cast<std::size_t>(parts));
+  for (int c = 0; c < parts; ++c) members.push_back(first + c * step);
+  return members;
+}
+
+Mesh make_mesh(const std::vector<int>& ranks_per_host) {
+  ensure(!ranks_per_host.empty() && std::ranges::all_of(ranks_per_host, [](int n) { return n >= 1; }),
+         "every host has a rank");
+  Mesh mesh;
+  const bool equal = std::ranges::all_of(ranks_per_host, [&](int n) { return n == ranks_per_host.front(); });
+  if (equal) {
+    append_primes(mesh.cuts, static_cast<int>(ranks_per_host.size()));
+    append_primes(mesh.cuts, ranks_per_host.front());
+  } else {
+    append_primes(mesh.cuts, std::accumulate(ranks_per_host.begin(), ranks_per_host.end(), 0));
+  }
+  return mesh;
+}
+
+Mesh make_mesh(const std::vector<std::int64_t>& cuts, int ranks) {
+  std::int64_t product = 1;
+  bool fits = true;
+  for (std::int64_t cut : cuts) {
+    if (cut < 2)
+      fail("parallel.mesh: parts of a cut, got {} in [{}] expected at least 2. Leave out cuts of one part.", cut,
+           fmt::join(cuts, ", "));
+    fits = fits && cut <= ranks / product; // also keeps the product from overflowing
+    if (fits) product *= cut;
+  }
+  if (!fits || product != ranks)
+    fail("parallel.mesh: product of the cuts, got [{}] expected {}, the number of ranks. Change the cuts or the number "
+         "of ranks.",
+         fmt::join(cuts, ", "), ranks);
+  return {std::vector<int>(cuts.begin(), cuts.end())};
+}
+
+Mesh prefix(const Mesh& mesh, int cuts) {
+  return {std::vector<int>(mesh.cuts.begin(), mesh.cuts.begin() + cuts)};
+}
+
+std::string to_string(const Mesh& mesh) {
+  return mesh.cuts.empty() ? "1" : fmt::format("{}", fmt::join(mesh.cuts, "x"));
+}
+
+} // namespace soybean::tiling
