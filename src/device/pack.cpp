@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 namespace soybean::device {
 
@@ -34,6 +33,16 @@ struct Copy {
     for (int i = 0; i < rank; ++i) n *= axes[i].extent;
     return n;
   }
+};
+
+/// Up to three of something, without allocating: what a flattened dim cut inside channels falls into.
+template<class T>
+struct Few {
+  std::array<T, 3> items{};
+  int count = 0;
+  void add(const T& item) { items[count++] = item; }
+  const T* begin() const { return items.data(); }
+  const T* end() const { return items.data() + count; }
 };
 
 /// A box in canonical dims: those of the tensor, but a flattened dim 1 (rank 2, spatial S > 1) taken apart into
@@ -125,10 +134,13 @@ Copy between(const Canonical& a, const Strides& a_strides, const Canonical& b, c
 
 /// The cuboids of whole rows, channels and positions that make up `box`: several only where a flattened dim is cut
 /// inside a channel.
-std::vector<Canonical> cuboids(const TensorView& view, const Box& box) {
-  if (!is_flattened(view)) return {canonical(view, box)};
+Few<Canonical> cuboids(const TensorView& view, const Box& box) {
+  Few<Canonical> parts;
+  if (!is_flattened(view)) {
+    parts.add(canonical(view, box));
+    return parts;
+  }
   const std::int64_t s = view.spatial, end = box.offsets[1] + box.extents[1];
-  std::vector<Canonical> parts;
   for (std::int64_t k = box.offsets[1]; k < end;) {
     const std::int64_t channel = k / s, position = k % s;
     const bool whole = position == 0 && end - k >= s;
@@ -138,24 +150,25 @@ std::vector<Canonical> cuboids(const TensorView& view, const Box& box) {
     part.rank = 3;
     part.offsets = {box.offsets[0], channel, position};
     part.extents = {box.extents[0], channels, positions};
-    parts.push_back(part);
+    parts.add(part);
     k += channels * positions;
   }
   return parts;
 }
 
 /// Copies from view to packed memory, in packed order.
-std::vector<Copy> pack_copies(const TensorView& view, const Box& box, Order order) {
+Few<Copy> pack_copies(const TensorView& view, const Box& box, Order order) {
   ensure(contains(view.box, box), "a box outside the block: " + to_string(box) + " of " + to_string(view.box));
-  if (empty(box)) return {};
+  Few<Copy> copies;
+  if (empty(box)) return copies;
   const Canonical block = canonical(view, view.box);
   const Strides strides = physical_strides(block, view.spatial > 1);
   if (order == Order::physical || !is_flattened(view)) {
     const Canonical part = canonical(view, box);
     const Strides packed = order == Order::physical ? physical_strides(part, view.spatial > 1) : logical_strides(part);
-    return {simplified(between(block, strides, part, packed, part))};
+    copies.add(simplified(between(block, strides, part, packed, part)));
+    return copies;
   }
-  std::vector<Copy> copies;
   for (const Canonical& part : cuboids(view, box)) {
     Copy copy;
     copy.from = position(block, strides, part);
@@ -163,7 +176,7 @@ std::vector<Copy> pack_copies(const TensorView& view, const Box& box, Order orde
     copy.add({part.extents[0], strides[0], box.extents[1]});
     copy.add({part.extents[1], strides[1], view.spatial});
     copy.add({part.extents[2], strides[2], 1});
-    copies.push_back(simplified(copy));
+    copies.add(simplified(copy));
   }
   return copies;
 }
@@ -282,9 +295,9 @@ void copy_box(const Exec& exec, const TensorView& from, const TensorView& to, co
 
 bool is_contiguous(const TensorView& view, const Box& box, std::int64_t* first) {
   *first = 0;
-  const std::vector<Copy> copies = pack_copies(view, box, Order::physical);
-  if (copies.empty()) return true;
-  const Copy& copy = copies.front();
+  const Few<Copy> copies = pack_copies(view, box, Order::physical);
+  if (copies.count == 0) return true;
+  const Copy& copy = copies.items[0];
   *first = copy.from;
   return copy.rank == 0 || (copy.rank == 1 && copy.axes[0].from == 1 && copy.axes[0].to == 1);
 }

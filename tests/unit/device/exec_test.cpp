@@ -1,0 +1,133 @@
+#include "base/error.hpp"
+#include "device/arena.hpp"
+#include "device/exec.hpp"
+#include "device/math.hpp"
+#include "device/reduce.hpp"
+#include "device/rows.hpp"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace soybean;
+using device::Arena;
+using device::Exec;
+
+TEST(Exec, SetsTheThreadsAndMayBeMadeAgain) {
+  {
+    const Exec one(1);
+    EXPECT_EQ(one.threads(), 1);
+    EXPECT_EQ(omp_get_max_threads(), 1);
+  }
+  const Exec two(2);
+  EXPECT_TRUE(Kokkos::is_initialized());
+  EXPECT_EQ(omp_get_max_threads(), 2);
+  two.fence();
+  EXPECT_THROW(Exec(0), Bug);
+}
+
+TEST(Arena, IsZeroAndAligned) {
+  const Arena arena((std::int64_t{5} << 20) + 3);
+  EXPECT_EQ(arena.bytes(), (std::int64_t{5} << 20) + 3);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.data()) % (2u << 20), 0u);
+  for (std::int64_t i = 0; i < arena.bytes(); i += 997) ASSERT_EQ(*arena.at<char>(i), 0);
+  *arena.at<double>(64) = 2.5;
+  EXPECT_EQ(arena.at<double>(0)[8], 2.5);
+}
+
+TEST(Arena, MovesAndMayBeEmpty) {
+  Arena first(1000);
+  void* data = first.data();
+  Arena second(std::move(first));
+  EXPECT_EQ(second.data(), data);
+  Arena third(10);
+  third = std::move(second);
+  EXPECT_EQ(third.data(), data);
+  EXPECT_EQ(third.bytes(), 1000);
+  third = Arena(0);
+  EXPECT_EQ(third.data(), nullptr);
+  EXPECT_EQ(third.bytes(), 0);
+}
+
+TEST(Arena, SaysWhenThereIsNoMemory) {
+  try {
+    const Arena arena(std::int64_t{1} << 60);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "memory: no room for a rank's buffers, got 1152921504606846976 bytes to allocate. Use "
+                               "more ranks or a smaller data.batch, or set parallel.memory");
+  }
+}
+
+// Sizes below and above the threshold for threads, few long rows and many short ones.
+TEST(Loops, VisitEveryIndexOnce) {
+  for (int threads : {1, 2, 3}) {
+    const Exec exec(threads);
+    for (std::int64_t n : {0, 1, 1000, 100003}) {
+      std::vector<int> seen(n);
+      int* data = seen.data();
+      device::flat_for(exec, n, "test::flat", [=](std::int64_t i) { data[i] += 1; });
+      device::item_for(exec, n, 4, "test::item", [=](std::int64_t i) { data[i] += 1; });
+      EXPECT_EQ(seen, std::vector<int>(n, 2));
+    }
+    for (auto [rows, channels] : {std::pair<int, int>{0, 5}, {5, 0}, {3, 7}, {2, 70001}, {70001, 3}, {333, 321}}) {
+      std::vector<std::int64_t> seen(std::size_t(rows) * channels, -1);
+      std::int64_t* data = seen.data();
+      device::rows_for(exec, rows, channels, "test::rows", [=, c = channels](std::int64_t row, std::int64_t channel) {
+        data[row * c + channel] += row * c + channel + 1;
+      });
+      for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], std::int64_t(i));
+    }
+  }
+}
+
+TEST(Sums, AreRightAndTheSameForEveryThreadCount) {
+  for (auto [rows, channels] :
+       {std::pair<std::int64_t, std::int64_t>{0, 3}, {1, 1}, {127, 5}, {4099, 37}, {70001, 3}}) {
+    std::vector<float> x(rows * channels);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.37f * float(i)) + 0.25f;
+    std::vector<std::vector<double>> results;
+    for (int threads : {1, 2, 3}) {
+      const Exec exec(threads);
+      std::vector<std::byte> scratch(device::channel_sums_scratch(rows, channels) +
+                                     device::total_sum_scratch(rows * channels));
+      std::vector<double> sums(channels + 1, -1);
+      double* out = sums.data();
+      const float* in = x.data();
+      const std::int64_t c = channels;
+      device::channel_sums(
+          exec, rows, channels, scratch.data(), "test::sums",
+          [=](std::int64_t row, std::int64_t channel) { return in[row * c + channel]; },
+          [=](std::int64_t channel, double sum) { out[channel] = sum; });
+      device::total_sum(
+          exec, rows * channels, scratch.data(), "test::total", [=](std::int64_t i) { return in[i]; },
+          [=](double sum) { out[c] = sum; });
+      results.push_back(sums);
+    }
+    std::vector<long double> exact(channels + 1, 0);
+    for (std::size_t i = 0; i < x.size(); ++i) exact[i % channels] += x[i], exact[channels] += x[i];
+    for (std::int64_t i = 0; i <= channels; ++i)
+      ASSERT_NEAR(results[0][i], double(exact[i]), 1e-12 * double(rows * channels + 1));
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+TEST(Math, HasTheSameNamesForFloatAndDouble) {
+  namespace math = device::math;
+  EXPECT_FLOAT_EQ(math::exp(1.0f), std::exp(1.0f));
+  EXPECT_DOUBLE_EQ(math::log(2.0), std::log(2.0));
+  EXPECT_FLOAT_EQ(math::tanh(0.5f), std::tanh(0.5f));
+  EXPECT_DOUBLE_EQ(math::sqrt(2.0), std::sqrt(2.0));
+  EXPECT_EQ(math::max(1, 2), 2);
+  EXPECT_EQ(math::min(1.5, 2.5), 1.5);
+  EXPECT_TRUE(math::isfinite(1.0));
+  EXPECT_TRUE(math::isnan(std::nan("")));
+}
+
+} // namespace
