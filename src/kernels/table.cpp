@@ -1,5 +1,14 @@
 #include "base/error.hpp"
+#include "kernels/add.hpp"
+#include "kernels/bias.hpp"
+#include "kernels/dropout.hpp"
+#include "kernels/flatten.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/mul.hpp"
+#include "kernels/pointwise.hpp"
+#include "kernels/pool.hpp"
+#include "kernels/sgd.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
 
 namespace soybean::kernels {
 
@@ -7,13 +16,61 @@ namespace {
 
 /// One row per operator: Kokkos kernels and the vendor library.
 const std::vector<Kernel>& fast_table() {
-  static const std::vector<Kernel> rows = {};
+  static const std::vector<Kernel> rows = {
+      {"bias", run_bias, nullptr},
+      {"bias_grad", run_bias_grad, scratch_bias_grad},
+      {"relu", run_relu, nullptr},
+      {"relu_grad", run_relu_grad, nullptr},
+      {"tanh", run_tanh, nullptr},
+      {"tanh_grad", run_tanh_grad, nullptr},
+      {"sigmoid", run_sigmoid, nullptr},
+      {"sigmoid_grad", run_sigmoid_grad, nullptr},
+      {"max_pool", run_max_pool, nullptr},
+      {"max_pool_grad", run_max_pool_grad, nullptr},
+      {"avg_pool", run_avg_pool, nullptr},
+      {"avg_pool_grad", run_avg_pool_grad, nullptr},
+      {"global_avg_pool", run_global_avg_pool, nullptr},
+      {"global_avg_pool_grad", run_global_avg_pool_grad, nullptr},
+      {"dropout", run_dropout, nullptr},
+      {"dropout_grad", run_dropout_grad, nullptr},
+      {"flatten", run_flatten, nullptr},
+      {"flatten_grad", run_flatten, nullptr},
+      {"add", run_add, nullptr},
+      {"mul", run_mul, nullptr},
+      {"softmax_cross_entropy", run_softmax_cross_entropy, scratch_softmax_cross_entropy},
+      {"softmax_cross_entropy_grad", run_softmax_cross_entropy_grad, nullptr},
+      {"sgd_update", run_sgd_update, nullptr},
+  };
   return rows;
 }
 
 /// One row per operator: the plain references in double.
 const std::vector<Kernel>& reference_table() {
-  static const std::vector<Kernel> rows = {};
+  static const std::vector<Kernel> rows = {
+      {"bias", reference::run_bias, nullptr},
+      {"bias_grad", reference::run_bias_grad, nullptr},
+      {"relu", reference::run_relu, nullptr},
+      {"relu_grad", reference::run_relu_grad, nullptr},
+      {"tanh", reference::run_tanh, nullptr},
+      {"tanh_grad", reference::run_tanh_grad, nullptr},
+      {"sigmoid", reference::run_sigmoid, nullptr},
+      {"sigmoid_grad", reference::run_sigmoid_grad, nullptr},
+      {"max_pool", reference::run_max_pool, nullptr},
+      {"max_pool_grad", reference::run_max_pool_grad, nullptr},
+      {"avg_pool", reference::run_avg_pool, nullptr},
+      {"avg_pool_grad", reference::run_avg_pool_grad, nullptr},
+      {"global_avg_pool", reference::run_global_avg_pool, nullptr},
+      {"global_avg_pool_grad", reference::run_global_avg_pool_grad, nullptr},
+      {"dropout", reference::run_dropout, nullptr},
+      {"dropout_grad", reference::run_dropout_grad, nullptr},
+      {"flatten", reference::run_flatten, nullptr},
+      {"flatten_grad", reference::run_flatten, nullptr},
+      {"add", reference::run_add, nullptr},
+      {"mul", reference::run_mul, nullptr},
+      {"softmax_cross_entropy", reference::run_softmax_cross_entropy, nullptr},
+      {"softmax_cross_entropy_grad", reference::run_softmax_cross_entropy_grad, nullptr},
+      {"sgd_update", reference::run_sgd_update, nullptr},
+  };
   return rows;
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+// Activations and their gradients. Every operand is the same block in the same physical order; results may be the
+// memory of an operand. Called through kernels/table.cpp.
+#include "kernels/kernel.hpp"
+
+namespace soybean::kernels {
+
+// f32: x, y, dy, dx are blocks of one shape.
+void relu(const Exec& exec, const TensorView& x, const TensorView& y);
+void tanh(const Exec& exec, const TensorView& x, const TensorView& y);
+void sigmoid(const Exec& exec, const TensorView& x, const TensorView& y);
+/// Gradients of the above from their results y.
+void relu_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
+void tanh_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
+void sigmoid_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
+
+// Rows of the table, f32.
+void run_relu(const Exec&, const Call&);
+void run_tanh(const Exec&, const Call&);
+void run_sigmoid(const Exec&, const Call&);
+void run_relu_grad(const Exec&, const Call&);
+void run_tanh_grad(const Exec&, const Call&);
+void run_sigmoid_grad(const Exec&, const Call&);
+
+namespace reference { // rows of the table, f64
+void run_relu(const Exec&, const Call&);
+void run_tanh(const Exec&, const Call&);
+void run_sigmoid(const Exec&, const Call&);
+void run_relu_grad(const Exec&, const Call&);
+void run_tanh_grad(const Exec&, const Call&);
+void run_sigmoid_grad(const Exec&, const Call&);
+} // namespace reference
+
+} // namespace soybean::kernels

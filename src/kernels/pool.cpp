@@ -1,0 +1,232 @@
+// Pooling kernels, f32, NHWC. For X elements of the larger images, Y of the smaller and windows of K positions:
+// max_pool and avg_pool move 4(X + Y) bytes and take K·Y flops; max_pool_grad moves 4(2X + Y) bytes and takes about
+// 2K·Y·⌈kernel/stride⌉ flops, since every row of x redoes the windows that touch it; avg_pool_grad moves 4(X + Y) bytes
+// and takes K·Y flops.
+// Work is one row of images × a span of channels. The gradients write row by row of dx, so rows are independent and
+// sums have a fixed order.
+#include "kernels/pool.hpp"
+
+#include "kernels/layout.hpp"
+#include "kernels/spans.hpp"
+
+#include <limits>
+
+namespace soybean::kernels {
+
+namespace {
+
+/// [begin, end): the part of window `i` that lies inside the image (along axis 0: height, 1: width).
+struct Range {
+  std::int64_t begin, end;
+};
+KOKKOS_INLINE_FUNCTION Range window(const Pool& p, int axis, std::int64_t i) {
+  const std::int64_t first = i * p.stride[axis] - p.padding[axis], last = first + p.kernel[axis];
+  return {first < 0 ? 0 : first, last < p.in[axis] ? last : p.in[axis]};
+}
+
+/// The windows that touch position `i` of the image.
+KOKKOS_INLINE_FUNCTION Range windows_at(const Pool& p, int axis, std::int64_t i) {
+  const std::int64_t reach = i + p.padding[axis] - p.kernel[axis];
+  const std::int64_t begin = reach < 0 ? 0 : reach / p.stride[axis] + 1;
+  const std::int64_t end = (i + p.padding[axis]) / p.stride[axis] + 1;
+  return {begin, end < p.out[axis] ? end : p.out[axis]};
+}
+
+/// The first element of row h of sample b.
+KOKKOS_INLINE_FUNCTION std::int64_t image_row(const Pool& p, const std::int64_t (&size)[2], std::int64_t b,
+                                              std::int64_t h) {
+  return (b * size[0] + h) * size[1] * p.channels;
+}
+
+std::int64_t image_rows_work(const Pool& p) {
+  return p.out[1] * p.kernel[0] * p.kernel[1];
+}
+
+} // namespace
+
+Pool make_pool(const graph::Node& node, const TensorView& x, const TensorView& y) {
+  Pool p = make_global_pool(x, y);
+  for (int axis = 0; axis < 2; ++axis) {
+    p.kernel[axis] = node.attributes.integers("kernel").at(axis);
+    p.stride[axis] = node.attributes.integers("stride").at(axis);
+    p.padding[axis] = node.attributes.integers("padding").at(axis);
+    ensure(p.padding[axis] < p.kernel[axis] && p.stride[axis] >= 1, node.name + ": windows in the padding alone");
+    ensure(p.out[axis] == (p.in[axis] + 2 * p.padding[axis] - p.kernel[axis]) / p.stride[axis] + 1,
+           node.name + ": pooled image has another size");
+  }
+  return p;
+}
+
+Pool make_global_pool(const TensorView& x, const TensorView& y) {
+  ensure(x.box.extents.size() == 4 && y.box.extents.size() == 4, "pooling needs images");
+  channel_rows(x);
+  channel_rows(y);
+  Pool p;
+  p.samples = x.extent(0);
+  p.channels = x.extent(1);
+  ensure(p.samples == y.extent(0) && p.channels == y.extent(1), "pooling: blocks differ");
+  for (int axis = 0; axis < 2; ++axis) {
+    p.in[axis] = p.kernel[axis] = x.extent(2 + axis);
+    p.out[axis] = y.extent(2 + axis);
+    ensure(x.extent(2 + axis) == x.global[2 + axis], "pooling: images are split");
+  }
+  return p;
+}
+
+void max_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
+  spans_for(
+      exec, p.samples * p.out[0], p.channels, image_rows_work(p), "soybean::max_pool",
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
+        const std::int64_t b = row / p.out[0];
+        const Range hs = window(p, 0, row % p.out[0]);
+        float* to = y + row * p.out[1] * p.channels + begin;
+        for (std::int64_t ow = 0; ow < p.out[1]; ++ow, to += p.channels) {
+          const Range ws = window(p, 1, ow);
+          float best[span_width];
+          for (int c = 0; c < width; ++c) best[c] = -std::numeric_limits<float>::infinity();
+          for (std::int64_t h = hs.begin; h < hs.end; ++h)
+            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+              const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
+#pragma omp simd
+              for (int c = 0; c < width; ++c) {
+                const float value = from[c], old = best[c];
+                best[c] = (value > old) | (value != value) ? value : old;
+              }
+            }
+          for (int c = 0; c < width; ++c) to[c] = best[c];
+        }
+      });
+}
+
+void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float* x, float* dx) {
+  spans_for(
+      exec, p.samples * p.in[0], p.channels, image_rows_work(p), "soybean::max_pool_grad",
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
+        const std::int64_t b = row / p.in[0], ih = row % p.in[0];
+        float* to = dx + row * p.in[1] * p.channels + begin;
+        for (std::int64_t w = 0; w < p.in[1]; ++w)
+          for (int c = 0; c < width; ++c) to[w * p.channels + c] = 0;
+        const Range ohs = windows_at(p, 0, ih);
+        for (std::int64_t oh = ohs.begin; oh < ohs.end; ++oh) {
+          const Range hs = window(p, 0, oh);
+          for (std::int64_t ow = 0; ow < p.out[1]; ++ow) {
+            const Range ws = window(p, 1, ow);
+            float best[span_width];
+            std::int32_t place[span_width]; // of the first maximum, h·W + w
+            for (int c = 0; c < width; ++c) {
+              best[c] = -std::numeric_limits<float>::infinity();
+              place[c] = static_cast<std::int32_t>(hs.begin * p.in[1] + ws.begin);
+            }
+            for (std::int64_t h = hs.begin; h < hs.end; ++h)
+              for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+                const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
+                const auto here = static_cast<std::int32_t>(h * p.in[1] + w);
+#pragma omp simd
+                for (int c = 0; c < width; ++c) {
+                  const float value = from[c], old = best[c];
+                  const std::int32_t old_place = place[c];
+                  const bool wins = (value > old) | (value != value);
+                  best[c] = wins ? value : old;
+                  place[c] = wins ? here : old_place;
+                }
+              }
+            const float* above = dy + image_row(p, p.out, b, oh) + ow * p.channels + begin;
+            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+              const auto here = static_cast<std::int32_t>(ih * p.in[1] + w);
+              float* sum = to + w * p.channels;
+#pragma omp simd
+              for (int c = 0; c < width; ++c) {
+                const float old = sum[c], term = above[c];
+                sum[c] = old + (place[c] == here ? term : 0.0f);
+              }
+            }
+          }
+        }
+      });
+}
+
+void avg_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
+  const float scale = 1.0f / static_cast<float>(p.kernel[0] * p.kernel[1]);
+  spans_for(
+      exec, p.samples * p.out[0], p.channels, image_rows_work(p), "soybean::avg_pool",
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
+        const std::int64_t b = row / p.out[0];
+        const Range hs = window(p, 0, row % p.out[0]);
+        float* to = y + row * p.out[1] * p.channels + begin;
+        for (std::int64_t ow = 0; ow < p.out[1]; ++ow, to += p.channels) {
+          const Range ws = window(p, 1, ow);
+          float sum[span_width];
+          for (int c = 0; c < width; ++c) sum[c] = 0;
+          for (std::int64_t h = hs.begin; h < hs.end; ++h)
+            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+              const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
+#pragma omp simd
+              for (int c = 0; c < width; ++c) sum[c] += from[c];
+            }
+          for (int c = 0; c < width; ++c) to[c] = sum[c] * scale;
+        }
+      });
+}
+
+void avg_pool_grad(const Exec& exec, const Pool& p, const float* dy, float* dx) {
+  const float scale = 1.0f / static_cast<float>(p.kernel[0] * p.kernel[1]);
+  spans_for(
+      exec, p.samples * p.in[0], p.channels, image_rows_work(p), "soybean::avg_pool_grad",
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
+        const std::int64_t b = row / p.in[0], ih = row % p.in[0];
+        float* to = dx + row * p.in[1] * p.channels + begin;
+        for (std::int64_t w = 0; w < p.in[1]; ++w)
+          for (int c = 0; c < width; ++c) to[w * p.channels + c] = 0;
+        const Range ohs = windows_at(p, 0, ih);
+        for (std::int64_t oh = ohs.begin; oh < ohs.end; ++oh)
+          for (std::int64_t ow = 0; ow < p.out[1]; ++ow) {
+            const Range ws = window(p, 1, ow);
+            const float* above = dy + image_row(p, p.out, b, oh) + ow * p.channels + begin;
+            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+              float* sum = to + w * p.channels;
+#pragma omp simd
+              for (int c = 0; c < width; ++c) sum[c] += above[c] * scale;
+            }
+          }
+      });
+}
+
+void run_max_pool(const Exec& exec, const Call& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  expect(x, DType::f32);
+  expect(y, DType::f32);
+  max_pool(exec, make_pool(call.node, x, y), x.as<float>(), y.as<float>());
+}
+void run_max_pool_grad(const Exec& exec, const Call& call) {
+  const TensorView &dy = call.inputs[0], &x = call.inputs[1], &dx = call.outputs[0];
+  expect(dy, DType::f32);
+  expect(x, DType::f32);
+  expect_alike(x, dx);
+  max_pool_grad(exec, make_pool(call.node, x, dy), dy.as<float>(), x.as<float>(), dx.as<float>());
+}
+void run_avg_pool(const Exec& exec, const Call& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  expect(x, DType::f32);
+  expect(y, DType::f32);
+  avg_pool(exec, make_pool(call.node, x, y), x.as<float>(), y.as<float>());
+}
+void run_avg_pool_grad(const Exec& exec, const Call& call) {
+  const TensorView &dy = call.inputs[0], &dx = call.outputs[0];
+  expect(dy, DType::f32);
+  expect(dx, DType::f32);
+  avg_pool_grad(exec, make_pool(call.node, dx, dy), dy.as<float>(), dx.as<float>());
+}
+void run_global_avg_pool(const Exec& exec, const Call& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  expect(x, DType::f32);
+  expect(y, DType::f32);
+  avg_pool(exec, make_global_pool(x, y), x.as<float>(), y.as<float>());
+}
+void run_global_avg_pool_grad(const Exec& exec, const Call& call) {
+  const TensorView &dy = call.inputs[0], &dx = call.outputs[0];
+  expect(dy, DType::f32);
+  expect(dx, DType::f32);
+  avg_pool_grad(exec, make_global_pool(dx, dy), dy.as<float>(), dx.as<float>());
+}
+
+} // namespace soybean::kernels

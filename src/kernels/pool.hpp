@@ -1,0 +1,44 @@
+#pragma once
+// Pooling of images [B, C, H, W] stored NHWC. A block holds whole images of some samples and channels.
+// PyTorch's rules: max_pool pads with −∞, a NaN wins, else the first maximum in row-major order; avg_pool pads with
+// zeros and divides by the whole kernel (count_include_pad).
+#include "kernels/kernel.hpp"
+
+namespace soybean::kernels {
+
+/// Heights and widths of a pooling window, and of the images it runs over.
+struct Pool {
+  std::int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0};
+  std::int64_t in[2] = {1, 1}, out[2] = {1, 1};
+  std::int64_t samples = 0, channels = 0;
+};
+/// From the node's attributes and the blocks of the larger image x (or dx) and the smaller y (or dy). Throws Bug
+/// unless they belong together and no window lies in the padding alone.
+Pool make_pool(const graph::Node& node, const TensorView& x, const TensorView& y);
+/// The same for global average pooling: one window, the image.
+Pool make_global_pool(const TensorView& x, const TensorView& y);
+
+// f32; pointers to blocks of pool.samples × in or out positions × pool.channels.
+void max_pool(const Exec& exec, const Pool& pool, const float* x, float* y);
+void max_pool_grad(const Exec& exec, const Pool& pool, const float* dy, const float* x, float* dx);
+void avg_pool(const Exec& exec, const Pool& pool, const float* x, float* y);
+void avg_pool_grad(const Exec& exec, const Pool& pool, const float* dy, float* dx);
+
+// Rows of the table, f32.
+void run_max_pool(const Exec&, const Call&);
+void run_max_pool_grad(const Exec&, const Call&);
+void run_avg_pool(const Exec&, const Call&);
+void run_avg_pool_grad(const Exec&, const Call&);
+void run_global_avg_pool(const Exec&, const Call&);
+void run_global_avg_pool_grad(const Exec&, const Call&);
+
+namespace reference { // rows of the table, f64
+void run_max_pool(const Exec&, const Call&);
+void run_max_pool_grad(const Exec&, const Call&);
+void run_avg_pool(const Exec&, const Call&);
+void run_avg_pool_grad(const Exec&, const Call&);
+void run_global_avg_pool(const Exec&, const Call&);
+void run_global_avg_pool_grad(const Exec&, const Call&);
+} // namespace reference
+
+} // namespace soybean::kernels

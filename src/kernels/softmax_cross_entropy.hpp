@@ -1,0 +1,33 @@
+#pragma once
+// The softmax cross-entropy loss of a block of rows, the number of rows classified correctly, and the gradient. A block
+// holds all classes of some samples; logits may be a flattened image (spatial > 1), whose classes count in logical
+// order.
+#include "kernels/kernel.hpp"
+
+namespace soybean::kernels {
+
+struct LossInputs {
+  const TensorView& logits;  ///< [B, K]
+  const TensorView& labels;  ///< [B] i32, each in [0, K) where the weight is not 0
+  const TensorView& weights; ///< [B]; rows of weight 0 count nowhere, whatever they hold
+};
+
+/// loss = Σ weightᵢ·(logΣexp(xᵢ) − xᵢ[labelᵢ]), correct = number of rows with weight > 0 whose first maximum is the
+/// label; both scalars. A label out of range makes the loss NaN. scratch: loss_scratch(inputs) bytes.
+void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const TensorView& loss,
+                           const TensorView& correct, void* scratch);
+std::int64_t loss_scratch(const LossInputs& inputs);
+/// dlogits = weightᵢ·(softmax(xᵢ) − onehot(labelᵢ)); dlogits may be logits.
+void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& inputs, const TensorView& dlogits);
+
+// Rows of the table, f32.
+void run_softmax_cross_entropy(const Exec&, const Call&);
+std::int64_t scratch_softmax_cross_entropy(const Exec&, const Call&);
+void run_softmax_cross_entropy_grad(const Exec&, const Call&);
+
+namespace reference { // rows of the table, f64; a label out of range throws Bug
+void run_softmax_cross_entropy(const Exec&, const Call&);
+void run_softmax_cross_entropy_grad(const Exec&, const Call&);
+} // namespace reference
+
+} // namespace soybean::kernels

@@ -1,0 +1,81 @@
+// Softmax cross-entropy in f64 on the host, class by class in logical order.
+#include "kernels/layout.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace soybean::kernels::reference {
+
+namespace {
+
+struct Row {
+  double weight = 0;
+  std::int64_t label = 0;
+  double maximum = 0, sum = 0; ///< Σ exp(xₖ − maximum)
+  std::int64_t first = 0;      ///< class of the first maximum
+};
+
+double logit(const TensorView& logits, std::int64_t row, std::int64_t k) {
+  return logits.as<double>()[physical_offset(logits, {row, k})];
+}
+
+Row read_row(const Call& call, std::int64_t i) {
+  const TensorView& logits = call.inputs[0];
+  const std::int64_t classes = logits.extent(1);
+  Row row;
+  row.weight = call.inputs[2].as<double>()[i];
+  if (row.weight == 0) return row;
+  row.label = call.inputs[1].as<std::int32_t>()[i];
+  ensure(row.label >= 0 && row.label < classes, fmt::format("label {} of {} classes", row.label, classes));
+  row.maximum = logit(logits, i, 0);
+  for (std::int64_t k = 1; k < classes; ++k)
+    if (logit(logits, i, k) > row.maximum) row.maximum = logit(logits, i, k), row.first = k;
+  for (std::int64_t k = 0; k < classes; ++k) row.sum += std::exp(logit(logits, i, k) - row.maximum);
+  return row;
+}
+
+void check(const Call& call) {
+  const TensorView& logits = call.inputs[0];
+  expect(logits, DType::f64);
+  expect(call.inputs[1], DType::i32);
+  expect(call.inputs[2], DType::f64);
+  ensure(logits.box.extents.size() == 2 && logits.extent(1) == logits.global[1],
+         "the loss needs all classes of its rows");
+  ensure(call.inputs[1].size() == logits.extent(0) && call.inputs[2].size() == logits.extent(0),
+         "logits, labels and weights have different rows");
+}
+
+} // namespace
+
+void run_softmax_cross_entropy(const Exec&, const Call& call) {
+  check(call);
+  const TensorView& logits = call.inputs[0];
+  expect(call.outputs[0], DType::f64);
+  expect(call.outputs[1], DType::f64);
+  double loss = 0, correct = 0;
+  for (std::int64_t i = 0; i < logits.extent(0); ++i) {
+    const Row row = read_row(call, i);
+    if (row.weight == 0) continue;
+    loss += row.weight * (row.maximum + std::log(row.sum) - logit(logits, i, row.label));
+    if (row.weight > 0 && row.first == row.label) correct += 1;
+  }
+  *call.outputs[0].as<double>() = loss;
+  *call.outputs[1].as<double>() = correct;
+}
+
+void run_softmax_cross_entropy_grad(const Exec&, const Call& call) {
+  check(call);
+  const TensorView &logits = call.inputs[0], &dlogits = call.outputs[0];
+  expect_alike(logits, dlogits);
+  for (std::int64_t i = 0; i < logits.extent(0); ++i) {
+    const Row row = read_row(call, i);
+    for (std::int64_t k = 0; k < logits.extent(1); ++k) {
+      const double softmax = row.weight == 0 ? 0 : std::exp(logit(logits, i, k) - row.maximum) / row.sum;
+      dlogits.as<double>()[physical_offset(dlogits, {i, k})] = row.weight * (softmax - (k == row.label ? 1 : 0));
+    }
+  }
+}
+
+} // namespace soybean::kernels::reference
