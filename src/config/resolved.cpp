@@ -1,0 +1,132 @@
+// The resolved configuration: every value explicit, as a model file.
+#include "base/error.hpp"
+#include "config/options.hpp"
+#include "config/value.hpp"
+
+#include <filesystem>
+#include <utility>
+
+namespace soybean::config {
+
+namespace {
+
+Value value_of(std::int64_t number) {
+  Value value;
+  value.kind = Kind::integer;
+  value.integer = number;
+  return value;
+}
+
+Value value_of(double number) {
+  Value value;
+  value.kind = Kind::real;
+  value.real = number;
+  return value;
+}
+
+Value value_of(bool yes) {
+  Value value;
+  value.kind = Kind::boolean;
+  value.boolean = yes;
+  return value;
+}
+
+Value value_of(std::string text) {
+  Value value;
+  value.kind = Kind::text;
+  value.text = std::move(text);
+  return value;
+}
+
+template<class T>
+Value value_of(const std::vector<T>& list) {
+  Value value;
+  value.kind = Kind::array;
+  for (const T& item : list) value.items.push_back(value_of(item));
+  return value;
+}
+
+/// Collects the entries of a table in order.
+struct Section {
+  Value value;
+  template<class T>
+  Section& add(std::string key, const T& item) {
+    value.entries.push_back({std::move(key), value_of(item)});
+    return *this;
+  }
+  Section& add(std::string key, Section item) {
+    value.entries.push_back({std::move(key), std::move(item.value)});
+    return *this;
+  }
+};
+
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+Section data_section(const DataOptions& data) {
+  Section section;
+  section.add("source", data.source);
+  if (!data.path.empty()) section.add("path", absolute(data.path));
+  section.add("batch", data.batch);
+  if (data.source == "synthetic") {
+    section.add("classes", data.classes).add("samples", data.samples);
+    section.add("validation_samples", data.validation_samples).add("noise", data.noise);
+  }
+  section.add(
+      "normalise",
+      Section().add("scale", data.normalise.scale).add("mean", data.normalise.mean).add("std", data.normalise.std));
+  return section.add("shuffle", data.shuffle).add("prefetch", data.prefetch);
+}
+
+Section train_section(const TrainOptions& train) {
+  Section section, schedule;
+  if (train.epochs) section.add("epochs", train.epochs);
+  if (train.steps) section.add("steps", train.steps);
+  section.add("optimizer", Section()
+                               .add("name", train.optimizer.name)
+                               .add("lr", train.optimizer.lr)
+                               .add("momentum", train.optimizer.momentum)
+                               .add("weight_decay", train.optimizer.weight_decay)
+                               .add("nesterov", train.optimizer.nesterov));
+  schedule.add("name", train.schedule.name);
+  if (train.schedule.step_epochs) schedule.add("step_epochs", train.schedule.step_epochs);
+  if (train.schedule.step_steps) schedule.add("step_steps", train.schedule.step_steps);
+  if (train.schedule.name == "step") schedule.add("gamma", train.schedule.gamma);
+  section.add("schedule", std::move(schedule));
+  section.add("precision", std::string(to_string(train.precision)));
+  section.add("seed", static_cast<std::int64_t>(train.seed));
+  return section.add("validate_every", train.validate_every).add("log_every", train.log_every);
+}
+
+Section parallel_section(const ParallelOptions& parallel) {
+  Section section, pins;
+  if (parallel.plan.empty())
+    section.add("strategy", parallel.strategy);
+  else
+    section.add("plan", absolute(parallel.plan));
+  for (const auto& [tensor, tiling] : parallel.pins) pins.add(tensor, tiling);
+  section.add("pins", std::move(pins)).add("objective", parallel.objective).add("mesh", parallel.mesh);
+  return section.add("comm", parallel.comm).add("skip_passes", parallel.skip_passes);
+}
+
+} // namespace
+
+std::string resolved_toml(const RunConfig& config, const Table& root) {
+  Section all;
+  all.add("data", data_section(config.data));
+  all.add("train", train_section(config.train));
+  all.add("parallel", parallel_section(config.parallel));
+  all.add("checkpoint", Section().add("every", config.checkpoint.every).add("keep", config.checkpoint.keep));
+  all.add("run", Section()
+                     .add("dir", config.run.dir)
+                     .add("threads", config.run.threads)
+                     .add("stall_seconds", config.run.stall_seconds));
+  const Table model = root.table("model");
+  const std::string name = model.has("name") ? "" : fmt::format("name = {}\n", quote(config.model_name));
+  std::string text = model.to_toml();
+  text.insert(text.find('\n') + 1, name);
+  return text + "\n" + to_toml_sections(all.value, "");
+}
+
+} // namespace soybean::config

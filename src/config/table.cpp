@@ -1,0 +1,277 @@
+#include "config/table.hpp"
+
+#include "base/error.hpp"
+#include "config/value.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace soybean::config {
+
+namespace {
+
+constexpr double largest_real = 1e100; ///< beyond it a setting is a mistake, and products of two still are finite
+
+[[noreturn]] void wrong(const Value& value, const std::string& path, std::string_view expected, std::string_view hint) {
+  fail("{}: {}, got {} expected {}.{}{}", value.where, path, describe(value), expected, hint.empty() ? "" : " ", hint);
+}
+
+std::int64_t as_integer(const Value& value, const std::string& path, const Limits& limits, std::string_view expected) {
+  if (value.kind != Kind::integer) wrong(value, path, expected, "");
+  if (value.integer < limits.low) wrong(value, path, fmt::format("at least {}", limits.low), "");
+  if (value.integer > limits.high) wrong(value, path, fmt::format("at most {}", limits.high), "");
+  return value.integer;
+}
+
+double as_real(const Value& value, const std::string& path, std::string_view expected) {
+  if (value.kind == Kind::integer) return static_cast<double>(value.integer);
+  if (value.kind != Kind::real) wrong(value, path, expected, "");
+  if (!std::isfinite(value.real)) wrong(value, path, "a finite number", "");
+  if (std::abs(value.real) > largest_real) wrong(value, path, fmt::format("a number below {}", largest_real), "");
+  return value.real;
+}
+
+void ask(Value& table, std::string_view key) {
+  if (std::find(table.asked.begin(), table.asked.end(), key) == table.asked.end()) table.asked.emplace_back(key);
+}
+
+struct Unread {
+  const Entry* entry;
+  std::string path;
+  const Value* table;
+};
+
+void collect_unread(const Value& table, const std::string& path, std::vector<Unread>& found);
+
+void collect_in_value(const Value& value, const std::string& path, std::vector<Unread>& found) {
+  if (value.kind == Kind::table) collect_unread(value, path, found);
+  for (std::size_t i = 0; i < value.items.size(); ++i)
+    collect_in_value(value.items[i], fmt::format("{}[{}]", path, i), found);
+}
+
+void collect_unread(const Value& table, const std::string& path, std::vector<Unread>& found) {
+  for (const Entry& entry : table.entries) {
+    const std::string below = path.empty() ? key_text(entry.key) : path + "." + key_text(entry.key);
+    if (entry.value.read)
+      collect_in_value(entry.value, below, found);
+    else
+      found.push_back({&entry, below, &table});
+  }
+}
+
+} // namespace
+
+Table Table::parse(const std::string& text, const std::string& file) {
+  auto document = std::make_shared<Document>();
+  document->root = parse_document(text, file);
+  document->file = file;
+  Value* root = &document->root;
+  return Table(std::move(document), root, "");
+}
+
+const Value* Table::get(std::string_view key, bool must, std::string_view expected) const {
+  ask(*value_, key);
+  Value* value = find(*value_, key);
+  if (value) {
+    value->read = true;
+    return value;
+  }
+  if (!must) return nullptr;
+  std::vector<std::string> others; // is it there, but misspelt?
+  for (const Entry& entry : value_->entries)
+    if (!entry.value.read) others.push_back(entry.key);
+  const std::string meant = nearest(key, others);
+  fail("{}: {}, got nothing expected {}.{}", where(), path(key), expected,
+       meant.empty() ? "" : fmt::format(" Is {} misspelt?", quote(meant)));
+}
+
+std::int64_t Table::integer(std::string_view key, std::optional<std::int64_t> fallback, Limits limits) const {
+  const Value* value = get(key, !fallback, "an integer");
+  return value ? as_integer(*value, path(key), limits, "an integer") : *fallback;
+}
+
+double Table::real(std::string_view key, std::optional<double> fallback) const {
+  const Value* value = get(key, !fallback, "a number");
+  return value ? as_real(*value, path(key), "a number") : *fallback;
+}
+
+bool Table::boolean(std::string_view key, std::optional<bool> fallback) const {
+  const Value* value = get(key, !fallback, "true or false");
+  if (value && value->kind != Kind::boolean) wrong(*value, path(key), "true or false", "");
+  return value ? value->boolean : *fallback;
+}
+
+std::string Table::text(std::string_view key, std::optional<std::string> fallback) const {
+  const Value* value = get(key, !fallback, "a string");
+  if (value && value->kind != Kind::text) wrong(*value, path(key), "a string", "");
+  if (value && value->text.find('\0') != std::string::npos) wrong(*value, path(key), "a string without zero bytes", "");
+  return value ? value->text : *fallback;
+}
+
+std::string Table::word(std::string_view key, std::optional<std::string> fallback, const Words& words) const {
+  const std::string chosen = text(key, std::move(fallback));
+  if (std::find(words.now.begin(), words.now.end(), chosen) != words.now.end()) return chosen;
+  const std::string list = fmt::format("{}{}", words.now.size() > 1 ? "one of " : "", fmt::join(words.now, ", "));
+  if (std::find(words.later.begin(), words.later.end(), chosen) != words.later.end())
+    reject(key, list, fmt::format("{} is not supported yet.", quote(chosen)));
+  const std::string meant = nearest(chosen, words.now);
+  reject(key, list, meant.empty() ? "" : fmt::format("Did you mean {}?", quote(meant)));
+}
+
+std::vector<std::int64_t> Table::integers(std::string_view key, std::optional<std::vector<std::int64_t>> fallback,
+                                          Limits limits) const {
+  const Value* value = get(key, !fallback, "a list of integers");
+  if (!value) return *fallback;
+  if (value->kind != Kind::array) wrong(*value, path(key), "a list of integers", "");
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < value->items.size(); ++i)
+    result.push_back(as_integer(value->items[i], fmt::format("{}[{}]", path(key), i), limits, "an integer"));
+  return result;
+}
+
+std::vector<double> Table::reals(std::string_view key, std::optional<std::vector<double>> fallback) const {
+  const Value* value = get(key, !fallback, "a list of numbers");
+  if (!value) return *fallback;
+  if (value->kind != Kind::array) wrong(*value, path(key), "a list of numbers", "");
+  std::vector<double> result;
+  for (std::size_t i = 0; i < value->items.size(); ++i)
+    result.push_back(as_real(value->items[i], fmt::format("{}[{}]", path(key), i), "a number"));
+  return result;
+}
+
+std::vector<std::string> Table::texts(std::string_view key, std::optional<std::vector<std::string>> fallback) const {
+  const Value* value = get(key, !fallback, "a list of strings");
+  if (!value) return *fallback;
+  if (value->kind != Kind::array) wrong(*value, path(key), "a list of strings", "");
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < value->items.size(); ++i) {
+    if (value->items[i].kind != Kind::text) wrong(value->items[i], fmt::format("{}[{}]", path(key), i), "a string", "");
+    result.push_back(value->items[i].text);
+  }
+  return result;
+}
+
+std::array<std::int64_t, 2> Table::pair(std::string_view key, std::optional<std::array<std::int64_t, 2>> fallback,
+                                        Limits limits) const {
+  constexpr std::string_view expected = "an integer or a list of two";
+  const Value* value = get(key, !fallback, expected);
+  if (!value) return *fallback;
+  if (value->kind == Kind::array && value->items.size() == 2) {
+    const std::vector<std::int64_t> both = integers(key, required, limits);
+    return {both[0], both[1]};
+  }
+  const std::int64_t one = as_integer(*value, path(key), limits, expected);
+  return {one, one};
+}
+
+Table Table::table(std::string_view key) const {
+  ask(*value_, key);
+  if (Value* value = find(*value_, key)) {
+    if (value->kind != Kind::table) wrong(*value, path(key), "a table", "");
+    value->read = true;
+    return Table(document_, value, path(key));
+  }
+  Value empty;
+  empty.where = value_->where;
+  document_->absent.push_back(std::move(empty));
+  return Table(document_, &document_->absent.back(), path(key));
+}
+
+std::vector<Table> Table::tables(std::string_view key) const {
+  get(key, true, "a list of tables");
+  Value* value = find(*value_, key);
+  if (value->kind != Kind::array) wrong(*value, path(key), "a list of tables", "");
+  std::vector<Table> result;
+  for (std::size_t i = 0; i < value->items.size(); ++i) {
+    const std::string item_path = fmt::format("{}[{}]", path(key), i);
+    if (value->items[i].kind != Kind::table) wrong(value->items[i], item_path, "a table", "");
+    result.push_back(Table(document_, &value->items[i], item_path));
+  }
+  return result;
+}
+
+bool Table::has(std::string_view key) const {
+  ask(*value_, key);
+  return find(*value_, key) != nullptr;
+}
+
+bool Table::overridden(std::string_view key) const {
+  const Value* value = find(*value_, key);
+  return value && value->overridden;
+}
+
+std::vector<std::string> Table::keys() const {
+  std::vector<std::string> result;
+  for (const Entry& entry : value_->entries) result.push_back(entry.key);
+  return result;
+}
+
+void Table::not_yet(std::string_view key) const {
+  if (has(key)) reject(key, "no such key", fmt::format("{} is not supported yet.", quote(key)));
+}
+
+const std::string& Table::file() const {
+  return document_->file;
+}
+
+const std::string& Table::where() const {
+  return value_->where;
+}
+
+std::string Table::where(std::string_view key) const {
+  const Value* value = find(*value_, key);
+  return value ? value->where : value_->where;
+}
+
+std::string Table::path(std::string_view key) const {
+  const std::string text = key_text(std::string(key));
+  return path_.empty() ? text : path_ + "." + text;
+}
+
+void Table::reject(std::string_view key, std::string_view expected, std::string_view hint) const {
+  if (const Value* value = find(*value_, key)) wrong(*value, path(key), expected, hint);
+  fail("{}: {}, got nothing expected {}.{}{}", where(), path(key), expected, hint.empty() ? "" : " ", hint);
+}
+
+void Table::report_unread() const {
+  std::vector<Unread> unread;
+  collect_unread(*value_, path_, unread);
+  if (unread.empty()) return;
+  const Unread& first = unread.front();
+  std::string more;
+  for (std::size_t i = 1; i < unread.size() && i < 6; ++i)
+    more += fmt::format("{}{} ({})", i > 1 ? ", " : "", unread[i].path, unread[i].entry->value.where);
+  if (unread.size() > 6) more += ", …";
+  fail("{}: unknown key {}, got {} expected a known key. {}{}{}{}", first.entry->value.where, first.path,
+       describe(first.entry->value), suggestion(first.entry->key, first.table->asked),
+       more.empty() ? "" : " Also unknown: ", more, more.empty() ? "" : ".");
+}
+
+std::string Table::to_toml() const {
+  return to_toml_sections(*value_, path_);
+}
+
+std::string read_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (!fs::exists(status)) fail("{}: file, got nothing expected a readable file. Check the path.", path);
+  if (fs::is_directory(status)) fail("{}: file, got a directory expected a readable file.", path);
+  constexpr std::size_t largest = std::size_t{64} << 20;
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  while (in && text.size() <= largest) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  if (!in.eof() && text.size() <= largest) fail("{}: file, got an unreadable file expected a readable one.", path);
+  if (text.size() > largest) fail("{}: file, got more than 64 MiB expected a text file.", path);
+  return text;
+}
+
+} // namespace soybean::config

@@ -1,0 +1,288 @@
+#include "base/error.hpp"
+#include "config/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace soybean;
+using config::RunConfig;
+using config::Table;
+
+constexpr const char* minimal = "[data]\nsource = \"synthetic\"\nbatch = 4\n[train]\nsteps = 5\n";
+
+RunConfig read(const std::string& text, const std::vector<std::string>& overrides = {},
+               const std::string& file = "models/m.toml") {
+  Table table = Table::parse(text, file);
+  for (const std::string& o : overrides) table.apply_override(o);
+  const RunConfig config = config::read_run_config(table);
+  table.table("model").keys();
+  return config;
+}
+
+std::string error_of(const std::vector<std::string>& overrides, const std::string& text = minimal) {
+  try {
+    read(text, overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(RunConfig, DefaultsAreThoseOfTheDocumentation) {
+  const RunConfig config = read(minimal);
+  EXPECT_EQ(config.model_name, "m");
+  EXPECT_EQ(config.data.source, "synthetic");
+  EXPECT_EQ(config.data.batch, 4);
+  EXPECT_TRUE(config.data.shuffle);
+  EXPECT_EQ(config.data.prefetch, 2);
+  EXPECT_EQ(config.train.steps, 5);
+  EXPECT_EQ(config.train.epochs, 0);
+  EXPECT_EQ(config.train.optimizer.name, "sgd");
+  EXPECT_EQ(config.train.optimizer.momentum, 0);
+  EXPECT_EQ(config.train.schedule.name, "constant");
+  EXPECT_EQ(config.train.precision, DType::f32);
+  EXPECT_EQ(config.train.seed, 1u);
+  EXPECT_EQ(config.train.validate_every, 1);
+  EXPECT_EQ(config.parallel.strategy, "auto");
+  EXPECT_EQ(config.parallel.objective, "bytes");
+  EXPECT_EQ(config.parallel.comm, "mpi");
+  EXPECT_TRUE(config.parallel.mesh.empty());
+  EXPECT_EQ(config.checkpoint.every, 0);
+  EXPECT_EQ(config.checkpoint.keep, 3);
+  EXPECT_EQ(config.run.dir, "runs/m");
+  EXPECT_EQ(config.run.threads, 0);
+  EXPECT_EQ(config.run.stall_seconds, 600);
+}
+
+constexpr const char* full = R"(
+[model]
+name = "net"
+[data]
+source = "hdf5"
+path = "../data/d.h5"
+batch = 64
+normalise = { scale = 0.0625, mean = [0.5, 0.25], std = [2, 1] }
+shuffle = false
+prefetch = 0
+[train]
+epochs = 3
+optimizer = { name = "sgd", lr = 0.05, momentum = 0.9, weight_decay = 5e-4, nesterov = true }
+schedule = { name = "step", step_epochs = 2, gamma = 0.5 }
+precision = "fp64"
+seed = 7
+validate_every = 2
+log_every = 3
+[parallel]
+strategy = "owt"
+pins = { "fc.weight" = "split(0),replicate" }
+objective = "bytes"
+mesh = [2, 2]
+comm = "mpi_library"
+skip_passes = ["in_place"]
+[checkpoint]
+every = 10
+keep = 1
+[run]
+dir = "out"
+threads = 2
+stall_seconds = 1.5
+)";
+
+void expect_full(const RunConfig& config) {
+  EXPECT_EQ(config.model_name, "net");
+  EXPECT_EQ(config.data.normalise.scale, 0.0625);
+  EXPECT_EQ(config.data.normalise.mean, (std::vector<double>{0.5, 0.25}));
+  EXPECT_EQ(config.data.normalise.std, (std::vector<double>{2, 1}));
+  EXPECT_FALSE(config.data.shuffle);
+  EXPECT_EQ(config.data.prefetch, 0);
+  EXPECT_EQ(config.train.epochs, 3);
+  EXPECT_EQ(config.train.steps, 0);
+  EXPECT_EQ(config.train.optimizer.lr, 0.05);
+  EXPECT_EQ(config.train.optimizer.momentum, 0.9);
+  EXPECT_EQ(config.train.optimizer.weight_decay, 5e-4);
+  EXPECT_TRUE(config.train.optimizer.nesterov);
+  EXPECT_EQ(config.train.schedule.step_epochs, 2);
+  EXPECT_EQ(config.train.schedule.gamma, 0.5);
+  EXPECT_EQ(config.train.precision, DType::f64);
+  EXPECT_EQ(config.train.seed, 7u);
+  EXPECT_EQ(config.train.validate_every, 2);
+  EXPECT_EQ(config.train.log_every, 3);
+  EXPECT_EQ(config.parallel.strategy, "owt");
+  EXPECT_EQ(config.parallel.pins.at("fc.weight"), "split(0),replicate");
+  EXPECT_EQ(config.parallel.mesh, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(config.parallel.comm, "mpi_library");
+  EXPECT_EQ(config.parallel.skip_passes, (std::vector<std::string>{"in_place"}));
+  EXPECT_EQ(config.checkpoint.every, 10);
+  EXPECT_EQ(config.checkpoint.keep, 1);
+  EXPECT_EQ(config.run.dir, "out");
+  EXPECT_EQ(config.run.threads, 2);
+  EXPECT_EQ(config.run.stall_seconds, 1.5);
+}
+
+TEST(RunConfig, ReadsEveryKeyAndLeavesNoneUnread) {
+  const Table table = Table::parse(full, "models/m.toml");
+  const RunConfig config = config::read_run_config(table);
+  expect_full(config);
+  EXPECT_EQ(config.data.path, "data/d.h5");
+  EXPECT_EQ(config.parallel.pins_where, "models/m.toml:21: parallel.pins");
+  EXPECT_NO_THROW(table.report_unread());
+}
+
+TEST(RunConfig, ResolvedTextGivesTheSameRunAgain) {
+  const Table table = Table::parse(full, "/models/m.toml");
+  const std::string text = config::resolved_toml(config::read_run_config(table), table);
+  const Table again = Table::parse(text, "/elsewhere/config.toml");
+  const RunConfig config = config::read_run_config(again);
+  expect_full(config);
+  EXPECT_EQ(config.data.path, "/data/d.h5");
+  EXPECT_NO_THROW(again.report_unread());
+  EXPECT_EQ(config::resolved_toml(config, again), text);
+}
+
+TEST(RunConfig, ResolvedTextNamesTheModelAndHoldsOverrides) {
+  Table table = Table::parse(std::string("[model]\ninput = [3]\n") + minimal, "m.toml");
+  table.apply_override("train.seed=12");
+  table.apply_override("model.bias=false");
+  const std::string text = config::resolved_toml(config::read_run_config(table), table);
+  EXPECT_EQ(
+      text.rfind("[model]\nname = \"m\"\ninput = [3]\nbias = false\n\n[data]\nsource = \"synthetic\"\nbatch = 4\n", 0),
+      0u)
+      << text;
+  EXPECT_NE(text.find("\nseed = 12\n"), std::string::npos) << text;
+}
+
+TEST(RunConfig, PathsAreRelativeToTheModelFileButToTheFolderWhenOverridden) {
+  const std::string text =
+      "[data]\nsource = \"hdf5\"\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n[parallel]\nplan = \"p.json\"\n";
+  EXPECT_EQ(read(text).data.path, "models/d.h5");
+  EXPECT_EQ(read(text).parallel.plan, "models/p.json");
+  EXPECT_EQ(read(text).parallel.strategy, "file");
+  EXPECT_EQ(read(text, {"data.path=x/d.h5"}).data.path, "x/d.h5");
+  EXPECT_EQ(read(text, {"data.path=/x/d.h5"}).data.path, "/x/d.h5");
+  EXPECT_EQ(read(text, {"run.dir=here"}).run.dir, "here");
+}
+
+TEST(RunConfig, OverridesReplaceWhatExcludesThem) {
+  EXPECT_EQ(read("[data]\nsource=\"synthetic\"\nbatch=1\n[train]\nepochs=3\n", {"train.steps=9"}).train.epochs, 0);
+  EXPECT_EQ(read("[data]\nsource=\"synthetic\"\nbatch=1\n[train]\nepochs=3\n", {"train.steps=9"}).train.steps, 9);
+  EXPECT_EQ(read(minimal, {"train.epochs=2"}).train.steps, 0);
+  const std::string planned = std::string(minimal) + "[parallel]\nplan = \"p.json\"\n";
+  EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.strategy, "data");
+  EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.plan, "");
+}
+
+TEST(RunConfig, ModelNames) {
+  EXPECT_EQ(read(minimal, {}, "a/my net.toml").model_name, "my_net");
+  EXPECT_EQ(read(minimal, {}, "").model_name, "model");
+  EXPECT_EQ(
+      error_of({"model.name=a/b"}),
+      "--set model.name=a/b: model.name, got \"a/b\" (string) expected letters, digits, '.', '_', '-' and '+', not "
+      "'.' first. It also names the run's folder.");
+}
+
+TEST(RunConfig, MissingParts) {
+  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string.");
+  EXPECT_EQ(
+      error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\n"),
+      "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. It is relative to the model file.");
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\n[train]\nsteps = 1\n"),
+            "models/m.toml:1: data.batch, got nothing expected an integer.");
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\nbatch = 1\n[train]\nseed = 1\n"),
+            "models/m.toml:4: train.epochs, got nothing expected a number of epochs, or of steps.");
+  EXPECT_EQ(error_of({}, std::string(minimal) + "epochs = 1\n"),
+            "models/m.toml:5: train.steps, got 5 (integer) expected either epochs or steps. Remove one of them.");
+  EXPECT_EQ(
+      error_of({}, std::string(minimal) + "[parallel]\nplan = \"p\"\nstrategy = \"auto\"\n"),
+      "models/m.toml:7: parallel.plan, got \"p\" (string) expected either a plan or a strategy. Remove one of them.");
+}
+
+struct Bad {
+  const char* assignment;
+  const char* text; ///< after "--set <assignment>: "
+};
+
+TEST(RunConfig, RangesAndWords) {
+  const std::vector<Bad> cases = {
+      {"data.batch=0", "data.batch, got 0 (integer) expected at least 1."},
+      {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1."},
+      {"data.batch=many", "data.batch, got \"many\" (string) expected an integer."},
+      {"data.source=idx",
+       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet."},
+      {"data.source=hfd5",
+       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. Did you mean \"hdf5\"?"},
+      {"data.samples=0", "data.samples, got 0 (integer) expected at least 1."},
+      {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0."},
+      {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0."},
+      {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0."},
+      {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0."},
+      {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0."},
+      {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0."},
+      {"train.steps=0", "train.steps, got 0 (integer) expected at least 1."},
+      {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1."},
+      {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0."},
+      {"train.precision=bf16",
+       "train.precision, got \"bf16\" (string) expected one of fp32, fp64. \"bf16\" is not supported yet."},
+      {"train.precision=tf32",
+       "train.precision, got \"tf32\" (string) expected one of fp32, fp64. \"tf32\" is not supported yet."},
+      {"train.optimizer.name=adam",
+       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet."},
+      {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0."},
+      {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number."},
+      {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number."},
+      {"train.optimizer.momentum=1", "train.optimizer.momentum, got 1 (integer) expected less than 1."},
+      {"train.optimizer.momentum=-0.1", "train.optimizer.momentum, got -0.1 (number) expected at least 0."},
+      {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0."},
+      {"train.optimizer.nesterov=true",
+       "train.optimizer.nesterov, got true (boolean) expected false without momentum. Set momentum above 0."},
+      {"train.schedule.name=cosine",
+       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet."},
+      {"train.schedule.name=step",
+       "train.schedule.name, got \"step\" (string) expected exactly one of step_epochs and step_steps."},
+      {"train.schedule.warmup_steps=5",
+       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet."},
+      {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0."},
+      {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1."},
+      {"parallel.strategy=dta",
+       "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. Did you mean \"data\"?"},
+      {"parallel.objective=time",
+       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet."},
+      {"parallel.memory=80 GB",
+       "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet."},
+      {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1."},
+      {"parallel.comm=nccl",
+       "parallel.comm, got \"nccl\" (string) expected one of mpi, mpi_library. \"nccl\" is not supported yet."},
+      {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string."},
+      {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file."},
+      {"machine.file=x.toml",
+       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet."},
+      {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0."},
+      {"checkpoint.keep=0", "checkpoint.keep, got 0 (integer) expected at least 1."},
+      {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder."},
+      {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0."},
+      {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0."},
+  };
+  for (const Bad& bad : cases)
+    EXPECT_EQ(error_of({bad.assignment}), std::string("--set ") + bad.assignment + ": " + bad.text);
+}
+
+TEST(RunConfig, RangesOfSeveralKeys) {
+  EXPECT_EQ(error_of({"data.normalise.mean=[1, 2]", "data.normalise.std=[1, 2, 3]"}),
+            "--set data.normalise.std=[1, 2, 3]: data.normalise.std, got [1, 2, 3] (array) expected as many numbers as "
+            "mean has (2).");
+  EXPECT_EQ(
+      error_of({"train.schedule={name=\"step\", step_steps=0}"}),
+      "--set train.schedule={name=\"step\", step_steps=0}: train.schedule.step_steps, got 0 (integer) expected at "
+      "least 1.");
+  EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, step_epochs=5}"}),
+            "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_epochs, got 5 "
+            "(integer) expected exactly one of step_epochs and step_steps.");
+  EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, gamma=0}"}),
+            "--set train.schedule={name=\"step\", step_steps=5, gamma=0}: train.schedule.gamma, got 0 (integer) "
+            "expected a number above 0.");
+}
+
+} // namespace
