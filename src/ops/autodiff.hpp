@@ -11,7 +11,8 @@ namespace soybean::ops {
 /// What an operator's `gradient` works with.
 class Backward {
 public:
-  explicit Backward(graph::Graph& graph) : graph_(graph), terms_(graph.tensors.size()) {}
+  /// Differentiates graph.metrics[0]. Throws Error when a layer does not lead to it.
+  explicit Backward(graph::Graph& graph);
   const graph::Graph& graph() const { return graph_; }
   /// Gradient of the loss by a tensor: the sum (one `add` node, made on first request) of what its consumers
   /// contributed; none when nothing did.
@@ -20,13 +21,21 @@ public:
   bool wanted(graph::TensorId tensor) const;
   /// Appends a backward node for the same layer as `of`; sets phase. Returns its results.
   std::vector<graph::TensorId> append(const graph::Node& of, NewNode node);
+  /// Hands an existing tensor through as one term of a tensor's gradient.
   void contribute(graph::TensorId tensor, graph::TensorId gradient);
+  /// If it is wanted, appends a node whose result is one term of `tensor`'s gradient; its name is chosen here:
+  /// `<tensor>.grad`, or `<tensor>.grad.<k>` when there are several terms.
+  void contribute(const graph::Node& of, graph::TensorId tensor, NewNode node);
   graph::NodeId id_of(const graph::Node& node) const; ///< for `twin`
 
 private:
+  void find_wanted();
+  void count_terms();
+
   graph::Graph& graph_;
-  std::vector<std::vector<graph::TensorId>> terms_;
-  // plus what the implementation needs
+  std::vector<std::vector<graph::TensorId>> terms_; ///< per tensor of the forward graph
+  std::vector<bool> wanted_;
+  std::vector<int> expected_; ///< how many terms each tensor's gradient will have
 };
 
 /// Stochastic gradient descent as in PyTorch's torch.optim.SGD:

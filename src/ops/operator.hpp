@@ -49,9 +49,11 @@ struct NewNode {
   std::int32_t layer = graph::none;
   graph::NodeId twin = graph::none;
 };
-/// Appends the node and its result tensors, keeping producers and consumers. Returns the results.
+/// Appends the node and its result tensors, keeping producers and consumers. Returns the results. Throws Error, naming
+/// the layer, when the operator refuses its operands, a result is too large or a name is in use.
 std::vector<graph::TensorId> append(graph::Graph& graph, NewNode node);
-/// Appends a tensor without producer. `units` empty means all 1.
+/// Appends a tensor without producer. `units` empty means all 1. Throws Error when its name is in use or it is empty or
+/// too large.
 graph::TensorId append_source(graph::Graph& graph, graph::Tensor tensor);
 
 inline Form form(const graph::Graph& g, const graph::Node& n) {
@@ -61,5 +63,8 @@ inline double flops(const graph::Graph& g, const graph::Node& n) {
   return find(n.op).flops(g, n);
 }
 double flops(const graph::Graph& graph, graph::Phase phase);
+
+/// graph::verify, and that every node's results are what its operator infers and its form fits. Throws Bug.
+void verify(const graph::Graph& graph);
 
 } // namespace soybean::ops

@@ -1,0 +1,65 @@
+#pragma once
+// What the operator files share: checks that name the layer, sizes of sliding windows, forms written as text. Included
+// by src/ops/*.cpp only.
+#include "graph/graph.hpp"
+#include "ops/autodiff.hpp"
+#include "ops/form.hpp"
+#include "ops/operator.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace soybean::ops {
+
+using soybean::to_string; // shapes; the overloads here would hide it
+
+/// "layer 'conv3' (conv2d)": the layer a node belongs to, the node itself if it belongs to none.
+std::string where(const graph::Graph& graph, const graph::Node& node);
+
+const graph::Tensor& input(const graph::Graph& graph, const graph::Node& node, std::size_t i);
+const graph::Tensor& output(const graph::Graph& graph, const graph::Node& node, std::size_t i = 0);
+
+/// Throws Bug unless the node has that many inputs.
+void expect_inputs(const graph::Node& node, std::size_t count);
+/// Throws Error unless input i has that rank; `hint` says what to do.
+void expect_rank(const graph::Graph& graph, const graph::Node& node, std::size_t i, std::size_t rank,
+                 std::string_view hint);
+/// Throws Error unless all extents are positive and the tensor has at most 2^48 elements.
+void expect_size(std::string_view where, std::string_view what, const Shape& shape);
+
+/// H·W of a rank-4 shape, 1 of any other: the spatial size of an image produced in NHWC.
+std::int64_t image_spatial(const Shape& shape);
+/// Whether dim 0 of a tensor runs over samples (not so for parameters, their gradients and their state).
+bool has_batch(const graph::Graph& graph, graph::TensorId tensor);
+/// Gradient in the backward phase, activation else.
+graph::Role role_of(const graph::Node& node);
+/// The dims of a tensor as text of a form: "b c h w", or "d0 d1" when it has no batch. Rank at most 4.
+std::string dims_text(std::size_t rank, bool batch);
+
+/// [H', W'] of a window (attributes kernel, stride, padding and, if present, dilation) sliding over the image of the
+/// node's input i, rounded down as in PyTorch. Throws Error naming the layer.
+Shape window_output(const graph::Graph& graph, const graph::Node& node, const Shape& image);
+
+/// A form written as in README.md. Index "b" is the batch; "." is a dim no index runs along, "1" a scalar.
+struct FormText {
+  std::string text;            ///< "b c h w, o c r s -> b o h' w'"
+  std::string_view split = ""; ///< names of the splittable indices, separated by spaces
+  bool replicable = false;
+  bool linear = false;
+  /// Number of steps of index "g"; any other index has as many as the smallest extent it runs along.
+  std::int64_t groups = 0;
+};
+/// Units follow from the tensors': along each dim a multiple of its unit, the same number of steps for all operands.
+Form make_form(const graph::Graph& graph, const graph::Node& node, const FormText& form);
+
+/// The form of an operator whose operands are all shaped alike, apart from scalars' vectors at `hyper` (-1: none).
+Form elementwise_form(const graph::Graph& graph, const graph::Node& node, bool linear, int hyper = -1);
+/// Its result: input 0's shape and spatial size, the least common multiple of the units of the first `operands` inputs.
+Result elementwise_result(const graph::Graph& graph, const graph::Node& node, std::size_t operands);
+
+/// Elements of result 0.
+double result_elements(const graph::Graph& graph, const graph::Node& node);
+
+} // namespace soybean::ops

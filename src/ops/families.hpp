@@ -1,0 +1,21 @@
+#pragma once
+// The rows of ops::table(), family by family: one function per source file, called by table.cpp only.
+#include "ops/operator.hpp"
+
+#include <vector>
+
+namespace soybean::ops {
+
+std::vector<Operator> conv2d_family();
+std::vector<Operator> dense_family();
+std::vector<Operator> bias_family();
+std::vector<Operator> pointwise_family();
+std::vector<Operator> pool_family();
+std::vector<Operator> dropout_family();
+std::vector<Operator> flatten_family();
+std::vector<Operator> add_family();
+std::vector<Operator> mul_family();
+std::vector<Operator> softmax_cross_entropy_family();
+std::vector<Operator> sgd_family();
+
+} // namespace soybean::ops

@@ -1,0 +1,241 @@
+#include "ops/layers.hpp"
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "ops/common.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace soybean::ops {
+
+using graph::Graph;
+using graph::Init;
+using graph::Initializer;
+using graph::Role;
+using graph::Tensor;
+using graph::TensorId;
+
+namespace {
+
+std::string where(const std::string& name, std::string_view op) {
+  return fmt::format("layer '{}' ({})", name, op);
+}
+
+Shape shape_of(const Pair& pair) {
+  return {pair[0], pair[1]};
+}
+
+std::int32_t add_layer_entry(Graph& graph, const std::string& name, std::string_view op) {
+  for (const graph::Layer& layer : graph.layers)
+    if (layer.name == name)
+      fail("{}: name, got '{}', which is in use, expected a new one. rename the layer", where(name, op), name);
+  graph.layers.push_back({name, std::string(op)});
+  return static_cast<std::int32_t>(graph.layers.size()) - 1;
+}
+
+/// A layer of one node.
+TensorId single(Graph& graph, const std::string& name, const std::string& op, graph::Attributes attributes,
+                std::vector<TensorId> inputs) {
+  const std::int32_t layer = add_layer_entry(graph, name, op);
+  return append(
+             graph,
+             {.name = name, .op = op, .attributes = std::move(attributes), .inputs = std::move(inputs), .layer = layer})
+      .front();
+}
+
+struct Fan {
+  double in, out;
+};
+
+Initializer weight_initializer(Scheme scheme, const Fan& fan) {
+  switch (scheme) {
+  case Scheme::standard:
+    return {Init::uniform, 1 / std::sqrt(fan.in)};
+  case Scheme::kaiming_normal:
+    return {Init::normal, std::sqrt(2 / fan.out)};
+  case Scheme::kaiming_normal_fan_in:
+    return {Init::normal, std::sqrt(2 / fan.in)};
+  case Scheme::xavier_uniform:
+    return {Init::uniform, std::sqrt(6 / (fan.in + fan.out))};
+  case Scheme::normal:
+    return {Init::normal, 0.01};
+  }
+  throw Bug("unknown Scheme");
+}
+
+Initializer bias_initializer(Scheme scheme, const Fan& fan) {
+  if (scheme == Scheme::standard) return {Init::uniform, 1 / std::sqrt(fan.in)};
+  return {};
+}
+
+TensorId parameter(Graph& graph, const std::string& layer, std::string_view op, Tensor tensor) {
+  expect_size(where(layer, op), tensor.name, tensor.shape);
+  tensor.name = layer + "." + tensor.name;
+  tensor.dtype = graph.precision;
+  tensor.role = Role::parameter;
+  return append_source(graph, std::move(tensor));
+}
+
+/// y + bias, as a further node of the layer.
+TensorId add_bias(Graph& graph, const std::string& name, TensorId y, const Initializer& init) {
+  const std::int32_t layer = static_cast<std::int32_t>(graph.layers.size()) - 1;
+  const TensorId bias = parameter(
+      graph, name, graph.layers[layer].op,
+      {.name = "bias", .shape = {graph.tensors[y].shape[1]}, .units = {graph.tensors[y].units[1]}, .init = init});
+  return append(graph, {.name = name + ".bias_add", .op = "bias", .inputs = {y, bias}, .layer = layer}).front();
+}
+
+} // namespace
+
+Scheme parse_scheme(std::string_view text, std::string_view where) {
+  if (text == "default") return Scheme::standard;
+  if (text == "kaiming_normal") return Scheme::kaiming_normal;
+  if (text == "kaiming_normal_fan_in") return Scheme::kaiming_normal_fan_in;
+  if (text == "xavier_uniform") return Scheme::xavier_uniform;
+  if (text == "normal") return Scheme::normal;
+  fail("{}: init, got '{}' expected default, kaiming_normal, kaiming_normal_fan_in, xavier_uniform or normal", where,
+       text);
+}
+
+TensorId input_source(Graph& graph, std::int64_t batch, const Shape& sample) {
+  if (batch < 1) fail("input: batch, got {} expected at least 1", batch);
+  if (sample.size() != 1 && sample.size() != 3)
+    fail("input: sample, got {} dims ({}) expected [channels, height, width] or [features]", sample.size(),
+         to_string(sample));
+  Shape shape{batch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  expect_size("input", "batch of samples", shape);
+  return append_source(graph, {.name = "input",
+                               .shape = shape,
+                               .dtype = graph.precision,
+                               .role = Role::input,
+                               .spatial = image_spatial(shape)});
+}
+
+TensorId hyper_source(Graph& graph) {
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].role == Role::hyper) return static_cast<TensorId>(t);
+  return append_source(graph, {.name = "hyper", .shape = {2}, .dtype = DType::f64, .role = Role::hyper});
+}
+
+TensorId conv2d_layer(Graph& graph, const std::string& name, TensorId x, const Conv2dOptions& options) {
+  const std::int32_t layer = add_layer_entry(graph, name, "conv2d");
+  const std::string at = where(name, "conv2d");
+  const Shape image = graph.tensors[x].shape;
+  if (options.channels < 1) fail("{}: channels, got {} expected at least 1", at, options.channels);
+  if (options.kernel[0] < 1 || options.kernel[1] < 1)
+    fail("{}: kernel, got {} expected at least 1x1", at, to_string(shape_of(options.kernel)));
+  if (image.size() != 4)
+    fail("{}: input, got {} dims ({}) expected 4. a convolution needs images of channels, height and width", at,
+         image.size(), to_string(image));
+  if (options.groups < 1 || image[1] % options.groups != 0)
+    fail("{}: groups, got {} with {} input channels expected a divisor of them", at, options.groups, image[1]);
+  if (options.channels % options.groups != 0)
+    fail("{}: groups, got {} with {} channels expected a divisor of them", at, options.groups, options.channels);
+  const Shape shape{options.channels, image[1] / options.groups, options.kernel[0], options.kernel[1]};
+  expect_size(at, "weight", shape);
+  const double window = static_cast<double>(shape[2] * shape[3]);
+  const Fan fan{static_cast<double>(shape[1]) * window, static_cast<double>(shape[0]) * window};
+  const bool grouped = options.groups > 1;
+  const TensorId weight = parameter(
+      graph, name, "conv2d",
+      {.name = "weight",
+       .shape = shape,
+       .units = {grouped ? options.channels / options.groups : 1, grouped ? 1 : graph.tensors[x].units[1], 1, 1},
+       .init = weight_initializer(options.init, fan)});
+  const TensorId y = append(graph, {.name = name,
+                                    .op = "conv2d",
+                                    .attributes = {{"kernel", shape_of(options.kernel)},
+                                                   {"stride", shape_of(options.stride)},
+                                                   {"padding", shape_of(options.padding)},
+                                                   {"dilation", shape_of(options.dilation)},
+                                                   {"groups", options.groups}},
+                                    .inputs = {x, weight},
+                                    .layer = layer})
+                         .front();
+  return options.bias ? add_bias(graph, name, y, bias_initializer(options.init, fan)) : y;
+}
+
+TensorId dense_layer(Graph& graph, const std::string& name, TensorId x, const DenseOptions& options) {
+  const std::int32_t layer = add_layer_entry(graph, name, "dense");
+  const std::string at = where(name, "dense");
+  const Tensor source = graph.tensors[x];
+  if (options.units < 1) fail("{}: units, got {} expected at least 1", at, options.units);
+  if (source.shape.size() != 2)
+    fail("{}: input, got {} dims ({}) expected 2. put a flatten layer before it", at, source.shape.size(),
+         to_string(source.shape));
+  const Fan fan{static_cast<double>(source.shape[1]), static_cast<double>(options.units)};
+  const TensorId weight = parameter(graph, name, "dense",
+                                    {.name = "weight",
+                                     .shape = {options.units, source.shape[1]},
+                                     .units = {1, source.units[1]},
+                                     .spatial = source.spatial,
+                                     .init = weight_initializer(options.init, fan)});
+  const TensorId y = append(graph, {.name = name, .op = "dense", .inputs = {x, weight}, .layer = layer}).front();
+  return options.bias ? add_bias(graph, name, y, bias_initializer(options.init, fan)) : y;
+}
+
+TensorId pointwise_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x) {
+  return single(graph, name, op, {}, {x});
+}
+
+TensorId activate(Graph& graph, const std::string& op, TensorId x) {
+  const graph::NodeId producer = graph.tensors[x].producer;
+  ensure(producer != graph::none && graph.nodes[producer].layer != graph::none, "activation of no layer");
+  const std::int32_t layer = graph.nodes[producer].layer;
+  return append(graph, {.name = graph.layers[layer].name + "." + op, .op = op, .inputs = {x}, .layer = layer}).front();
+}
+
+TensorId pool_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x,
+                    const PoolOptions& options) {
+  return single(graph, name, op,
+                {{"kernel", shape_of(options.kernel)},
+                 {"stride", shape_of(options.stride.value_or(options.kernel))},
+                 {"padding", shape_of(options.padding)}},
+                {x});
+}
+
+TensorId global_avg_pool_layer(Graph& graph, const std::string& name, TensorId x) {
+  return single(graph, name, "global_avg_pool", {}, {x});
+}
+
+TensorId dropout_layer(Graph& graph, const std::string& name, TensorId x, double rate, std::uint64_t seed) {
+  return single(graph, name, "dropout",
+                {{"rate", rate},
+                 {"seed", static_cast<std::int64_t>(seed)},
+                 {"stream", static_cast<std::int64_t>(hash_text(name))}},
+                {x, hyper_source(graph)});
+}
+
+TensorId flatten_layer(Graph& graph, const std::string& name, TensorId x) {
+  return single(graph, name, "flatten", {}, {x});
+}
+
+TensorId add_layer(Graph& graph, const std::string& name, const std::vector<TensorId>& terms) {
+  return single(graph, name, "add", {}, terms);
+}
+
+TensorId mul_layer(Graph& graph, const std::string& name, TensorId a, TensorId b) {
+  return single(graph, name, "mul", {}, {a, b});
+}
+
+void loss_layer(Graph& graph, TensorId logits) {
+  const std::int32_t layer = add_layer_entry(graph, "loss", "softmax_cross_entropy");
+  const Shape shape = graph.tensors[logits].shape;
+  if (shape.size() != 2)
+    fail(
+        "layer 'loss' (softmax_cross_entropy): input, got {} dims ({}) expected 2. put a flatten or dense layer before "
+        "the loss",
+        shape.size(), to_string(shape));
+  const TensorId labels =
+      append_source(graph, {.name = "labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::label});
+  const TensorId weights = append_source(
+      graph, {.name = "sample_weights", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::sample_weight});
+  graph.metrics = append(
+      graph, {.name = "loss", .op = "softmax_cross_entropy", .inputs = {logits, labels, weights}, .layer = layer});
+  graph.logits = logits;
+}
+
+} // namespace soybean::ops

@@ -1,0 +1,81 @@
+#pragma once
+// Builds the forward part of a Graph layer by layer, for frontends and tests: sources, parameters with their
+// initializers, nodes. A layer's node is named as the layer, its further nodes `<layer>.bias_add`, `<layer>.relu`, its
+// parameters `<layer>.weight`, `<layer>.bias`. Names, defaults and initial values are those of torch.nn.
+// All throw Error naming the layer when something does not fit.
+#include "graph/graph.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace soybean::ops {
+
+using Pair = std::array<std::int64_t, 2>; ///< height, width
+
+/// How a layer's weights begin; fans as torch.nn.init counts them.
+enum class Scheme : std::uint8_t {
+  standard,              ///< "default": weight and bias uniform in ±1/√fan_in (torch.nn.Conv2d, Linear)
+  kaiming_normal,        ///< normal of deviation √(2/fan_out), bias 0
+  kaiming_normal_fan_in, ///< normal of deviation √(2/fan_in), bias 0
+  xavier_uniform,        ///< uniform in ±√(6/(fan_in + fan_out)), bias 0
+  normal,                ///< normal of deviation 0.01, bias 0
+};
+/// The scheme of that name ("default" is standard). Throws Error, `where` being the key's place, for another name.
+Scheme parse_scheme(std::string_view text, std::string_view where);
+
+/// Source "input" of one batch: `sample` is [C, H, W] or [K] (any one or three dims).
+graph::TensorId input_source(graph::Graph& graph, std::int64_t batch, const Shape& sample);
+/// Source "hyper" (learning rate, step), made on first call.
+graph::TensorId hyper_source(graph::Graph& graph);
+
+struct Conv2dOptions {
+  std::int64_t channels = 0;
+  Pair kernel{};
+  Pair stride{1, 1};
+  Pair padding{0, 0};
+  Pair dilation{1, 1};
+  std::int64_t groups = 1;
+  bool bias = true;
+  Scheme init = Scheme::standard;
+};
+graph::TensorId conv2d_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                             const Conv2dOptions& options);
+
+struct DenseOptions {
+  std::int64_t units = 0;
+  bool bias = true;
+  Scheme init = Scheme::standard;
+};
+graph::TensorId dense_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                            const DenseOptions& options);
+
+/// op: "relu", "tanh" or "sigmoid".
+graph::TensorId pointwise_layer(graph::Graph& graph, const std::string& name, const std::string& op, graph::TensorId x);
+/// The same as a further node `<layer>.<op>` of the layer that made x (a layer's `activation` key).
+graph::TensorId activate(graph::Graph& graph, const std::string& op, graph::TensorId x);
+
+struct PoolOptions {
+  Pair kernel{};
+  std::optional<Pair> stride; ///< the kernel, if not given
+  Pair padding{0, 0};
+};
+/// op: "max_pool" or "avg_pool".
+graph::TensorId pool_layer(graph::Graph& graph, const std::string& name, const std::string& op, graph::TensorId x,
+                           const PoolOptions& options);
+graph::TensorId global_avg_pool_layer(graph::Graph& graph, const std::string& name, graph::TensorId x);
+
+graph::TensorId dropout_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, double rate,
+                              std::uint64_t seed);
+graph::TensorId flatten_layer(graph::Graph& graph, const std::string& name, graph::TensorId x);
+graph::TensorId add_layer(graph::Graph& graph, const std::string& name, const std::vector<graph::TensorId>& terms);
+graph::TensorId mul_layer(graph::Graph& graph, const std::string& name, graph::TensorId a, graph::TensorId b);
+
+/// Layer "loss", softmax_cross_entropy of logits [B, K]: makes the sources "labels" and "sample_weights", sets metrics
+/// (loss, loss.correct) and logits. Call it last.
+void loss_layer(graph::Graph& graph, graph::TensorId logits);
+
+} // namespace soybean::ops
