@@ -1,0 +1,195 @@
+#include "support/random_graph.hpp"
+
+#include "base/philox.hpp"
+#include "ops/autodiff.hpp"
+#include "ops/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace soybean::support {
+namespace {
+
+using graph::Graph;
+using graph::TensorId;
+using ops::Pair;
+
+class Generator {
+public:
+  Generator(std::uint64_t seed, const RandomGraphOptions& options) : seed_(seed), options_(options) {
+    graph_.name = fmt::format("random_{}", seed);
+    graph_.precision = options.precision;
+  }
+
+  Graph make() {
+    const std::int64_t batch = between(1, options_.max_batch);
+    TensorId x = chance(80) ? images(batch) : ops::input_source(graph_, batch, {between(1, 11)});
+    x = classifier(x);
+    ops::loss_layer(graph_, x);
+    ops::add_backward_and_update(graph_, optimizer());
+    return std::move(graph_);
+  }
+
+private:
+  /// Uniform in [low, high].
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    const std::uint64_t bits = philox::bits({seed_, 0x72616e64, 0}, drawn_++);
+    return low + static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(high - low + 1));
+  }
+  bool chance(int percent) { return between(1, 100) <= percent; }
+  std::string name(std::string_view op) { return fmt::format("{}_{}", op, ++layers_); }
+  const Shape& shape(TensorId x) const { return graph_.tensors[x].shape; }
+
+  std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= std::gcd(a, b); ++d)
+      if (std::gcd(a, b) % d == 0) divisors.push_back(d);
+    return divisors[between(0, static_cast<std::int64_t>(divisors.size()) - 1)];
+  }
+
+  TensorId images(std::int64_t batch) {
+    TensorId x = ops::input_source(graph_, batch, {between(1, 4), between(3, 9), between(3, 9)});
+    const std::int64_t layers = between(1, options_.layers);
+    x = convolution(x, between(1, 8)); // at least one layer with parameters
+    for (std::int64_t i = 1; i < layers; ++i) {
+      switch (between(0, 6)) {
+      case 0:
+      case 1:
+        x = convolution(x, between(1, 8));
+        break;
+      case 2:
+        x = residual(x);
+        break;
+      case 3:
+      case 4:
+        x = pool(x);
+        break;
+      default:
+        x = pointwise(x);
+      }
+    }
+    if (chance(20)) x = ops::global_avg_pool_layer(graph_, name("gap"), x);
+    return ops::flatten_layer(graph_, name("flatten"), x);
+  }
+
+  /// Any legal convolution to so many channels.
+  TensorId convolution(TensorId x, std::int64_t channels) {
+    ops::Conv2dOptions options{.channels = channels, .bias = chance(60)};
+    options.groups = chance(40) ? common_divisor(shape(x)[1], channels) : 1;
+    for (int d = 0; d < 2; ++d) {
+      const std::int64_t size = shape(x)[2 + d];
+      options.padding[d] = between(0, 2);
+      options.kernel[d] = between(1, std::min<std::int64_t>(4, size + 2 * options.padding[d]));
+      options.stride[d] = between(1, 2);
+      const bool room = 2 * (options.kernel[d] - 1) + 1 <= size + 2 * options.padding[d];
+      options.dilation[d] = room && chance(25) ? 2 : 1;
+    }
+    return activation(ops::conv2d_layer(graph_, name("conv"), x, options));
+  }
+
+  /// A convolution that keeps the shape.
+  TensorId same_convolution(TensorId x) {
+    const std::int64_t channels = shape(x)[1], half = between(0, 1);
+    ops::Conv2dOptions options{.channels = channels,
+                               .kernel = Pair{2 * half + 1, 2 * half + 1},
+                               .padding = Pair{half, half},
+                               .groups = chance(30) ? common_divisor(channels, channels) : 1,
+                               .bias = chance(50)};
+    return activation(ops::conv2d_layer(graph_, name("conv"), x, options));
+  }
+
+  TensorId residual(TensorId x) {
+    TensorId body = same_convolution(x);
+    if (chance(40)) body = same_convolution(body);
+    if (chance(25)) return ops::mul_layer(graph_, name("mul"), x, body);
+    if (chance(25)) {
+      const TensorId third = same_convolution(x);
+      return ops::add_layer(graph_, name("add"), {x, body, third});
+    }
+    return ops::add_layer(graph_, name("add"), chance(50) ? std::vector{x, body} : std::vector{body, x});
+  }
+
+  TensorId pool(TensorId x) {
+    ops::PoolOptions options;
+    Pair stride{1, 1};
+    for (int d = 0; d < 2; ++d) {
+      options.kernel[d] = between(1, std::min<std::int64_t>(3, shape(x)[2 + d]));
+      options.padding[d] = between(0, options.kernel[d] / 2);
+      stride[d] = between(1, 2);
+    }
+    if (chance(60)) options.stride = stride;
+    const std::string op = chance(50) ? "max_pool" : "avg_pool";
+    return ops::pool_layer(graph_, name(op), op, x, options);
+  }
+
+  TensorId pointwise(TensorId x) {
+    if (chance(40))
+      return ops::dropout_layer(graph_, name("dropout"), x, 0.1 * static_cast<double>(between(0, 6)), seed_);
+    const std::string op = chance(40) ? "relu" : chance(50) ? "tanh" : "sigmoid";
+    return ops::pointwise_layer(graph_, name(op), op, x);
+  }
+
+  /// The activation of a layer, if any.
+  TensorId activation(TensorId x) {
+    if (chance(40)) return x;
+    return ops::activate(graph_, chance(60) ? "relu" : chance(50) ? "tanh" : "sigmoid", x);
+  }
+
+  TensorId dense(TensorId x, std::int64_t units) {
+    return activation(ops::dense_layer(graph_, name("dense"), x, {.units = units, .bias = chance(60)}));
+  }
+
+  /// x times a square weight twice: two layers that share it.
+  TensorId shared_dense(TensorId x) {
+    const std::int64_t features = shape(x)[1];
+    const std::string first = name("dense");
+    x = ops::dense_layer(graph_, first, x, {.units = features, .bias = false});
+    const TensorId weight = graph::find_tensor(graph_, first + ".weight");
+    const std::int32_t layer = static_cast<std::int32_t>(graph_.layers.size()) - 1;
+    return ops::append(graph_, {.name = first + ".again", .op = "dense", .inputs = {x, weight}, .layer = layer})
+        .front();
+  }
+
+  TensorId classifier(TensorId x) {
+    if (graph_.nodes.size() > 0 && chance(10)) return x; // the image itself is the logits
+    const std::int64_t layers = between(1, 3);
+    for (std::int64_t i = 1; i < layers; ++i) {
+      x = dense(x, between(1, 13));
+      if (chance(20)) x = shared_dense(x);
+      if (chance(25)) {
+        const TensorId other = dense(x, shape(x)[1]);
+        x = ops::add_layer(graph_, name("add"), {x, other});
+      }
+      if (chance(15)) {
+        const TensorId gate = dense(x, shape(x)[1]);
+        x = ops::mul_layer(graph_, name("mul"), gate, x);
+      }
+      if (chance(25)) x = pointwise(x);
+    }
+    return ops::dense_layer(graph_, name("dense"), x, {.units = between(2, 11), .bias = chance(70)});
+  }
+
+  ops::Sgd optimizer() {
+    ops::Sgd sgd{.momentum = chance(60) ? 0.9 : 0.0, .weight_decay = chance(40) ? 0.01 : 0.0};
+    sgd.nesterov = sgd.momentum != 0 && chance(40);
+    return sgd;
+  }
+
+  std::uint64_t seed_;
+  RandomGraphOptions options_;
+  std::uint64_t drawn_ = 0;
+  int layers_ = 0;
+  Graph graph_;
+};
+
+} // namespace
+
+Graph random_graph(std::uint64_t seed, const RandomGraphOptions& options) {
+  return Generator(seed, options).make();
+}
+
+} // namespace soybean::support

@@ -1,0 +1,20 @@
+#pragma once
+// Small random training graphs for property tests of planner, lowering and executor: convolutions (strided, dilated,
+// grouped), pools, activations, dropout, residual sums and products, flatten, dense layers, shared weights; odd and
+// prime extents, batches of 1 to 9; a random optimizer. Everything is a function of the seed.
+#include "graph/graph.hpp"
+
+#include <cstdint>
+
+namespace soybean::support {
+
+struct RandomGraphOptions {
+  DType precision = DType::f64;
+  int layers = 6;             ///< at most about so many before the classifier
+  std::int64_t max_batch = 9; ///< at least 1
+};
+
+/// Forward, backward and update. The same seed and options always give the same graph; it passes ops::verify.
+graph::Graph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
+
+} // namespace soybean::support
