@@ -1,6 +1,5 @@
 // Dropout in f64 on the host: walks the block in logical order and computes each element's index from its position.
 #include "kernels/dropout.hpp"
-#include "kernels/formulas.hpp"
 #include "kernels/layout.hpp"
 
 namespace soybean::kernels::reference {
@@ -27,7 +26,7 @@ void run_dropout(const Exec&, const Call& call) {
   for (std::int64_t n = 0; n < x.size(); ++n) {
     const std::int64_t i = physical_offset(x, position);
     const double value = x.as<double>()[i];
-    const bool keeps = formulas::dropout_keeps(dropout.stream, global_index(x, position), dropout.rate);
+    const bool keeps = philox::uniform(dropout.stream, global_index(x, position)) >= dropout.rate;
     y.as<double>()[i] = !call.training ? value : keeps ? value / (1 - dropout.rate) : 0;
     for (int d = static_cast<int>(e.size()) - 1; d >= 0 && ++position[d] == e[d]; --d) position[d] = 0;
   }

@@ -1,7 +1,6 @@
 #pragma once
-// The formulas of one element that f32 kernels and f64 references share, each written once: activations, the dropout
-// draw, the optimizer's step.
-#include "base/philox.hpp"
+// The formulas of one element that f32 kernels and f64 references share, each written once: activations, sums and
+// products, the optimizer's step.
 #include "device/math.hpp"
 
 namespace soybean::kernels::formulas {
@@ -58,11 +57,6 @@ struct Mul {
     return a * b;
   }
 };
-
-/// Whether dropout keeps an element. A function of the logical index alone, the same bits everywhere.
-KOKKOS_INLINE_FUNCTION bool dropout_keeps(const philox::Stream& stream, std::int64_t logical_index, double rate) {
-  return philox::uniform(stream, static_cast<std::uint64_t>(logical_index)) >= rate;
-}
 
 /// Coefficients of torch.optim.SGD: g ← grad + decay·w; v ← momentum·v + g; step = from_g·g + from_v·v, which is v, or
 /// g + momentum·v with Nesterov; w ← w − lr·step. Without momentum the step is g.

@@ -1,6 +1,8 @@
 #include "base/error.hpp"
 #include "kernels/add.hpp"
 #include "kernels/bias.hpp"
+#include "kernels/conv2d.hpp"
+#include "kernels/dense.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/flatten.hpp"
 #include "kernels/kernel.hpp"
@@ -17,6 +19,12 @@ namespace {
 /// One row per operator: Kokkos kernels and the vendor library.
 const std::vector<Kernel>& fast_table() {
   static const std::vector<Kernel> rows = {
+      {"conv2d", run_conv2d, scratch_conv2d},
+      {"conv2d_grad_input", run_conv2d_grad_input, scratch_conv2d_grad_input},
+      {"conv2d_grad_weight", run_conv2d_grad_weight, scratch_conv2d_grad_weight},
+      {"dense", run_dense, scratch_dense},
+      {"dense_grad_input", run_dense_grad_input, scratch_dense_grad_input},
+      {"dense_grad_weight", run_dense_grad_weight, scratch_dense_grad_weight},
       {"bias", run_bias, nullptr},
       {"bias_grad", run_bias_grad, scratch_bias_grad},
       {"relu", run_relu, nullptr},
@@ -47,6 +55,12 @@ const std::vector<Kernel>& fast_table() {
 /// One row per operator: the plain references in double.
 const std::vector<Kernel>& reference_table() {
   static const std::vector<Kernel> rows = {
+      {"conv2d", reference::run_conv2d, reference::scratch_conv2d},
+      {"conv2d_grad_input", reference::run_conv2d_grad_input, reference::scratch_conv2d_grad_input},
+      {"conv2d_grad_weight", reference::run_conv2d_grad_weight, reference::scratch_conv2d_grad_weight},
+      {"dense", reference::run_dense, nullptr},
+      {"dense_grad_input", reference::run_dense_grad_input, nullptr},
+      {"dense_grad_weight", reference::run_dense_grad_weight, nullptr},
       {"bias", reference::run_bias, nullptr},
       {"bias_grad", reference::run_bias_grad, nullptr},
       {"relu", reference::run_relu, nullptr},

@@ -1,0 +1,69 @@
+#include "kernels/dense.hpp"
+
+#include "base/error.hpp"
+#include "kernels/layout.hpp"
+
+namespace soybean::kernels {
+
+namespace {
+
+using device::Matmul;
+
+/// Throws Bug unless the blocks are x [b, k], weight [n, k], y [b, n] with equal orders of k.
+void expect_dense(const graph::Node& node, const TensorView& x, const TensorView& weight, const TensorView& y) {
+  for (const TensorView* view : {&x, &weight, &y})
+    ensure(view->box.extents.size() == 2, "dense layers work on rank-2 tensors");
+  const bool fits = x.extent(0) == y.extent(0) && x.extent(1) == weight.extent(1) && weight.extent(0) == y.extent(1) &&
+                    x.spatial == weight.spatial && y.spatial == 1;
+  ensure(fits, fmt::format("{}: blocks x {}, weight {}, y {} do not fit together", node.name, to_string(x.box),
+                           to_string(weight.box), to_string(y.box)));
+}
+
+void run(const Exec& exec, const Call& call, const Matmul& product) {
+  for (const TensorView& view : call.inputs) expect(view, DType::f32);
+  expect(call.outputs[0], DType::f32);
+  device::matmul(exec, product, call.inputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
+                 call.scratch);
+}
+
+} // namespace
+
+device::Matmul dense_product(const Call& call) {
+  const TensorView &x = call.inputs[0], &weight = call.inputs[1], &y = call.outputs[0];
+  expect_dense(call.node, x, weight, y);
+  return {.m = x.extent(0), .n = weight.extent(0), .k = x.extent(1), .b_transposed = true};
+}
+
+device::Matmul dense_grad_input_product(const Call& call) {
+  const TensorView &dy = call.inputs[0], &weight = call.inputs[1], &dx = call.outputs[0];
+  expect_dense(call.node, dx, weight, dy);
+  return {.m = dy.extent(0), .n = weight.extent(1), .k = dy.extent(1)};
+}
+
+device::Matmul dense_grad_weight_product(const Call& call) {
+  const TensorView &dy = call.inputs[0], &x = call.inputs[1], &dweight = call.outputs[0];
+  expect_dense(call.node, x, dweight, dy);
+  return {.m = dy.extent(1), .n = x.extent(1), .k = dy.extent(0), .a_transposed = true};
+}
+
+void run_dense(const Exec& exec, const Call& call) {
+  run(exec, call, dense_product(call));
+}
+void run_dense_grad_input(const Exec& exec, const Call& call) {
+  run(exec, call, dense_grad_input_product(call));
+}
+void run_dense_grad_weight(const Exec& exec, const Call& call) {
+  run(exec, call, dense_grad_weight_product(call));
+}
+
+std::int64_t scratch_dense(const Exec& exec, const Call& call) {
+  return device::matmul_scratch_bytes(exec, dense_product(call));
+}
+std::int64_t scratch_dense_grad_input(const Exec& exec, const Call& call) {
+  return device::matmul_scratch_bytes(exec, dense_grad_input_product(call));
+}
+std::int64_t scratch_dense_grad_weight(const Exec& exec, const Call& call) {
+  return device::matmul_scratch_bytes(exec, dense_grad_weight_product(call));
+}
+
+} // namespace soybean::kernels
