@@ -1,0 +1,86 @@
+// soybean_train: trains the network of a model file on all ranks of the launch. See --help and the README.
+#include "app/command_line.hpp"
+#include "comm/comm.hpp"
+#include "comm/mpi_session.hpp"
+#include "train/run.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+namespace {
+
+using namespace soybean;
+
+struct CommandLine {
+  app::Common common;
+  train::RunRequest request;
+  std::string resume, trace, eval;
+};
+
+void add_options(CLI::App& app, CommandLine& line) {
+  app::add_common(app, line.common);
+  app.add_flag(
+      "--resume", line.resume,
+      "go on from the latest checkpoint in run.dir, or from --resume=PATH; from the beginning if there is none");
+  app.add_flag("--verify", line.request.verify, "hold the parallel run to the serial one instead of training");
+  app.add_flag("--dry-run", line.request.dry_run, "check everything and print the plan, without training");
+  app.add_flag("--eval", line.eval, "evaluate a checkpoint (not supported yet)");
+  app.add_flag("--trace", line.trace, "write a timeline (not supported yet)");
+}
+
+/// Reports a failure once and gives the exit code. What only this rank ran into must end the others; several such ranks
+/// report one after the other, and the first report ends the run.
+int report(const comm::MpiSession& mpi, const std::string& message, ExitCode code, bool on_all_ranks) {
+  if (on_all_ranks || mpi.size() == 1) {
+    if (mpi.rank() == 0) fmt::print(stderr, "soybean_train: {}\n", message);
+    return static_cast<int>(code);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::min(2000, 40 * mpi.rank())));
+  fmt::print(stderr, "soybean_train: rank {}: {}\n", mpi.rank(), message);
+  std::fflush(nullptr);
+  comm::MpiSession::abort(static_cast<int>(code));
+}
+
+int run(int argc, char** argv, const comm::MpiSession& mpi) {
+  CLI::App app{"Trains the network of a model file on all ranks of the launch (mpirun -n N soybean_train MODEL.toml)."};
+  CommandLine line;
+  add_options(app, line);
+  try {
+    app.parse(argc, argv);
+    app::finish(line.common);
+    if (!line.trace.empty()) fail("--trace: timelines are not supported yet. leave it out");
+    if (!line.eval.empty()) fail("--eval: evaluating a checkpoint is not supported yet. leave it out");
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      if (mpi.rank() == 0) app.exit(error);
+      return 0;
+    }
+    return report(mpi, std::string(error.what()) + ". soybean_train --help lists the options", ExitCode::bad_input,
+                  true);
+  } catch (const Error& error) {
+    return report(mpi, error.what(), error.code(), true);
+  }
+  line.request.job = {line.common.model, line.common.overrides};
+  line.request.json = line.common.json;
+  if (!line.resume.empty()) line.request.resume = line.resume == "true" ? std::string() : line.resume;
+  return static_cast<int>(train::run(line.request));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  comm::MpiSession mpi(&argc, &argv);
+  try {
+    return run(argc, argv, mpi);
+  } catch (const Error& error) {
+    return report(mpi, error.what(), error.code(), error.on_all_ranks());
+  } catch (const std::bad_alloc&) {
+    return report(mpi, "out of memory. use more ranks or a smaller batch", ExitCode::failed, false);
+  } catch (const std::exception& error) {
+    return report(mpi, fmt::format("internal error: {}", error.what()), ExitCode::failed, false);
+  }
+}

@@ -1,0 +1,87 @@
+#pragma once
+// Fills this rank's parts of one batch after the other, ahead of time on a thread of its own. Knows neither graphs nor
+// layouts: parts are boxes of the global batch, their bytes are in row-major logical order.
+#include "base/types.hpp"
+#include "config/options.hpp"
+#include "data/order.hpp"
+#include "data/reader.hpp"
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace soybean::data {
+
+enum class Content : std::uint8_t { inputs, labels, weights };
+
+/// A part of the batch this rank needs: `box` of [batch, sample…] for inputs, of [batch] for labels and weights.
+struct Part {
+  Content content;
+  Box box;
+  DType dtype; ///< labels: i32
+};
+
+struct Batch {
+  std::int64_t step = 0;
+  std::int64_t rows = 0; ///< rows that are samples; the rest is padding of weight 0
+  std::vector<std::vector<std::byte>> parts;
+};
+
+/// One batch, read on the calling thread.
+class BatchSource {
+public:
+  /// Training batches: step s takes the samples that `order` names, each row with weight 1/batch.
+  static BatchSource training(const Reader& reader, const config::NormaliseOptions& normalise, Order order);
+  /// Validation batches: sample s·batch + r in turn, weight 1/samples; rows past the end repeat the last with weight 0.
+  static BatchSource validation(const Reader& reader, const config::NormaliseOptions& normalise, std::int64_t batch);
+
+  std::int64_t steps() const; ///< validation only: batches that cover the split
+  void read(std::int64_t step, const std::vector<Part>& parts, Batch& batch) const;
+
+private:
+  BatchSource(const Reader& reader, const config::NormaliseOptions& normalise, Order order, Split split)
+      : reader_(&reader), normalise_(&normalise), order_(order), split_(split) {}
+  std::int64_t sample(std::int64_t step, std::int64_t row) const;
+  double weight(std::int64_t step, std::int64_t row) const;
+
+  const Reader* reader_;
+  const config::NormaliseOptions* normalise_;
+  Order order_;
+  Split split_;
+};
+
+/// Reads steps first, first + 1, … up to `depth` ahead (0: on the calling thread). Errors of the thread surface in
+/// next().
+class Loader {
+public:
+  Loader(BatchSource source, std::vector<Part> parts, std::int64_t first, std::int64_t depth);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch; valid until the following call.
+  const Batch& next();
+
+private:
+  void work();
+
+  BatchSource source_;
+  std::vector<Part> parts_;
+  std::int64_t depth_;
+  std::int64_t next_read_;
+  Batch current_;
+  std::deque<Batch> ready_;
+  std::vector<Batch> spare_; ///< used batches, so that steady state allocates nothing
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread thread_;
+};
+
+} // namespace soybean::data

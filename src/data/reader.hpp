@@ -1,0 +1,60 @@
+#pragma once
+// Where samples come from. `Reader` is one of the project's two virtual interfaces: one source file per data source,
+// one row each in the table of reader.cpp. Used by the loader (training) and by checks before training.
+#include "base/types.hpp"
+#include "config/options.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace soybean::data {
+
+enum class Split : std::uint8_t { train, validation };
+
+struct Info {
+  Shape sample;                        ///< shape of one sample, channels first
+  std::int64_t train_samples = 0;      ///< >= 1
+  std::int64_t validation_samples = 0; ///< 0: no validation
+};
+
+/// Reads single samples by number. Thread safe. Values are raw: normalisation is the loader's.
+class Reader {
+public:
+  virtual ~Reader() = default;
+  virtual const Info& info() const = 0;
+  /// For each id in turn the part `part` (a box of the sample's dims) in row-major logical order, as `type` (f32 or
+  /// f64).
+  virtual void read_inputs(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
+                           void* out) const = 0;
+  virtual void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const = 0;
+};
+
+/// What the model expects of its data; a reader that reads files checks them against it.
+struct Expected {
+  Shape sample;
+  std::int64_t classes = 0; ///< labels must be in [0, classes)
+  std::uint64_t seed = 1;
+};
+
+/// Opens the source named in `[data]`. Throws Error naming file and object when it is missing, damaged or does not fit.
+std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected);
+
+/// A prototype per class plus noise per sample id; see synthetic.cpp.
+struct Synthetic {
+  Shape sample;
+  std::int64_t classes = 10;
+  std::int64_t train_samples = 1024;
+  std::int64_t validation_samples = 0;
+  double noise = 1.0; ///< standard deviation of the noise; prototypes have standard deviation 1
+  std::uint64_t seed = 1;
+};
+std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
+
+/// `/train/inputs` [N, …], `/train/labels` [N], and the same under `/validation` if there. Splits of at most
+/// `cache_bytes` (as fp32) are kept in memory, larger ones are read sample by sample.
+std::unique_ptr<Reader> make_hdf5_reader(const std::string& path, const Expected& expected,
+                                         std::int64_t cache_bytes = std::int64_t{256} << 20);
+
+} // namespace soybean::data

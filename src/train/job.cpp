@@ -1,0 +1,106 @@
+#include "train/job.hpp"
+
+#include "base/error.hpp"
+#include "frontend/toml.hpp"
+#include "ops/autodiff.hpp"
+#include "plan/plan_file.hpp"
+#include "plan/planner.hpp"
+#include "tiling/mesh.hpp"
+#include "train/on_root.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <numeric>
+
+namespace soybean::train {
+
+namespace {
+
+config::Table read_document(const Request& request, comm::Comm& comm) {
+  const std::string text = text_from_root(comm, [&] { return config::read_file(request.model_path); });
+  return on_all_ranks([&] {
+    config::Table root = config::Table::parse(text, request.model_path);
+    for (const std::string& assignment : request.overrides) root.apply_override(assignment);
+    return root;
+  });
+}
+
+tiling::Mesh choose_mesh(const config::RunConfig& config, const std::vector<int>& ranks_per_host) {
+  const int ranks = std::accumulate(ranks_per_host.begin(), ranks_per_host.end(), 0);
+  return config.parallel.mesh.empty() ? tiling::make_mesh(ranks_per_host)
+                                      : tiling::make_mesh(config.parallel.mesh, ranks);
+}
+
+plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::string& plan_text) {
+  const config::ParallelOptions& parallel = job.config.parallel;
+  if (!parallel.plan.empty()) return plan::parse_plan(plan_text, parallel.plan, job.graph, mesh);
+  plan::Options options;
+  options.strategy = parallel.strategy;
+  options.pins = parallel.pins;
+  options.pins_where = parallel.pins_where;
+  return plan::make_plan(job.graph, mesh, options);
+}
+
+std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::Plan& plan,
+                                         const std::vector<std::string>& skip) {
+  std::vector<program::Program> programs;
+  for (program::Mode mode : {program::Mode::train, program::Mode::evaluate}) {
+    programs.push_back(program::lower(graph, plan, mode));
+    program::run_passes(graph, programs.back(), skip);
+    program::verify(graph, plan, programs.back());
+  }
+  return programs;
+}
+
+/// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
+std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
+  const data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
+                                           job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.end()},
+                                .classes = job.graph.tensors[job.graph.logits].shape[1],
+                                .seed = job.config.train.seed};
+  std::unique_ptr<data::Reader> reader;
+  on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });
+  if (!reader) reader = data::open_reader(job.config.data, expected);
+  return reader;
+}
+
+} // namespace
+
+graph::Graph make_graph(const config::Table& root, const config::RunConfig& config) {
+  config::Table model = root.table("model");
+  graph::Graph graph = frontend::build_graph(model, config.data.batch, config.train.precision, config.train.seed);
+  const config::OptimizerOptions& optimizer = config.train.optimizer;
+  ops::add_backward_and_update(
+      graph, {.momentum = optimizer.momentum, .weight_decay = optimizer.weight_decay, .nesterov = optimizer.nesterov});
+  graph::verify(graph);
+  return graph;
+}
+
+Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host) {
+  const config::Table root = read_document(request, comm);
+  Job job;
+  on_all_ranks([&] {
+    job.config = config::read_run_config(root);
+    job.graph = make_graph(root, job.config);
+    root.report_unread();
+    job.resolved = config::resolved_toml(job.config, root);
+  });
+  job.reader = open(job, comm);
+  std::string plan_text;
+  if (!job.config.parallel.plan.empty())
+    plan_text = text_from_root(comm, [&] { return config::read_file(job.config.parallel.plan); });
+  on_all_ranks([&] {
+    const auto begin = std::chrono::steady_clock::now();
+    job.plan = choose_plan(job, choose_mesh(job.config, ranks_per_host), plan_text);
+    job.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    plan::verify(job.graph, job.plan);
+    job.programs = lower_both(job.graph, job.plan, job.config.parallel.skip_passes);
+  });
+  return job;
+}
+
+std::vector<program::Program> serial_programs(const graph::Graph& graph) {
+  return lower_both(graph, plan::make_plan(graph, tiling::Mesh{}, {.strategy = "data"}), {});
+}
+
+} // namespace soybean::train

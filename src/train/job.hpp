@@ -1,0 +1,47 @@
+#pragma once
+// Everything decided before training: settings, graph, mesh, plan, programs. The same on every rank. Made from a model
+// file by `make_job`; nothing here touches the run's folder or the data's samples.
+#include "comm/comm.hpp"
+#include "config/options.hpp"
+#include "data/reader.hpp"
+#include "graph/graph.hpp"
+#include "plan/plan.hpp"
+#include "program/program.hpp"
+#include "tiling/mesh.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace soybean::train {
+
+/// What the command line gives.
+struct Request {
+  std::string model_path;
+  std::vector<std::string> overrides; ///< `a.b=value`, in order
+};
+
+struct Job {
+  config::RunConfig config;
+  std::string resolved; ///< the whole configuration as TOML
+  graph::Graph graph;   ///< forward, backward and update
+  plan::Plan plan;
+  double planning_seconds = 0;
+  std::vector<program::Program> programs; ///< [train_program], [evaluate_program]
+  std::unique_ptr<data::Reader> reader;
+};
+
+constexpr int train_program = 0;
+constexpr int evaluate_program = 1;
+
+/// The serial graph of a configuration: frontend, then backward and update. `root` is the document with overrides
+/// applied.
+graph::Graph make_graph(const config::Table& root, const config::RunConfig& config);
+
+/// Reads the model file on rank 0 and builds everything from it on every rank. Throws Error, the same on every rank.
+Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host);
+
+/// A job for one rank with the same graph: what --verify compares with.
+std::vector<program::Program> serial_programs(const graph::Graph& graph);
+
+} // namespace soybean::train

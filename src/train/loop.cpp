@@ -1,0 +1,243 @@
+#include "train/loop.hpp"
+
+#include "base/error.hpp"
+#include "data/loader.hpp"
+#include "train/checkpoint.hpp"
+#include "train/feed.hpp"
+#include "train/on_root.hpp"
+#include "train/progress.hpp"
+#include "train/run_dir.hpp"
+#include "train/schedule.hpp"
+#include "train/signals.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace soybean::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// What ranks tell each other after every step.
+struct StepNews {
+  std::int64_t signal = 0;
+  std::int64_t data_bytes = 0, control_bytes = 0;
+  double seconds = 0, computing = 0, waiting = 0;
+};
+
+struct StepTotals {
+  int signal = 0;
+  std::int64_t data_bytes = 0, control_bytes = 0;
+  double slowest = 0, computing = 0, waiting = 0;
+};
+
+StepTotals gather(comm::Comm& comm, const StepNews& mine) {
+  const std::vector<std::byte> all = comm.gather_all(std::as_bytes(std::span(&mine, 1)));
+  StepTotals totals;
+  for (int r = 0; r < comm.size(); ++r) {
+    StepNews news;
+    std::memcpy(&news, all.data() + static_cast<std::size_t>(r) * sizeof(news), sizeof(news));
+    if (totals.signal == 0) totals.signal = static_cast<int>(news.signal);
+    totals.data_bytes += news.data_bytes;
+    totals.control_bytes += news.control_bytes;
+    totals.slowest = std::max(totals.slowest, news.seconds);
+    totals.computing += news.computing / comm.size();
+    totals.waiting += news.waiting / comm.size();
+  }
+  return totals;
+}
+
+data::Order order_of(const Job& job) {
+  return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
+}
+
+/// One run of the loop: state shared by its steps.
+class Loop {
+public:
+  Loop(const Job& job, runtime::Executor& executor, const LoopOptions& options)
+      : job_(job),
+        executor_(executor),
+        comm_(executor.context().comm),
+        options_(options),
+        order_(order_of(job)),
+        last_step_(total_steps(job)),
+        root_(comm_.rank() == 0) {
+    peak_memory_ = comm::max(comm_, executor.arena_bytes());
+    result_.summary.steps = options.first_step;
+  }
+
+  LoopResult run();
+
+private:
+  void open_files();
+  void one_step(std::int64_t step, const data::Batch& batch);
+  void record(std::int64_t done, const StepTotals& totals);
+  void validate_if_due(std::int64_t done);
+  void checkpoint_if_due(std::int64_t done, bool last);
+  void note(const std::string& text) {
+    if (progress_) progress_->note(text);
+  }
+
+  const Job& job_;
+  runtime::Executor& executor_;
+  comm::Comm& comm_;
+  const LoopOptions& options_;
+  data::Order order_;
+  std::int64_t last_step_;
+  bool root_;
+  std::int64_t peak_memory_ = 0;
+  std::int64_t moved_bytes_ = 0, steps_run_ = 0;
+  double training_seconds_ = 0;
+  std::int64_t saved_ = -1, validated_ = -1;
+  std::optional<Progress> progress_;
+  std::optional<MetricsFile> metrics_;
+  LoopResult result_;
+};
+
+void Loop::open_files() {
+  if (options_.run_dir.empty()) return;
+  on_root(comm_, [&] {
+    const std::string path = options_.run_dir + "/metrics.jsonl";
+    truncate_metrics(path, options_.first_step);
+    metrics_.emplace(path);
+  });
+}
+
+void Loop::one_step(std::int64_t step, const data::Batch& batch) {
+  const auto begin = Clock::now();
+  feed(job_.graph, executor_, batch);
+  feed_hyper(job_.graph, executor_, learning_rate(job_.config.train, order_, step), step);
+  executor_.run(train_program);
+  const runtime::Totals& last = executor_.profile(train_program).last;
+  const StepTotals totals = gather(comm_, {StopSignals::received(), last.data_bytes, last.control_bytes, since(begin),
+                                           last.computing_seconds, last.waiting_seconds});
+  result_.signal = totals.signal;
+  record(step + 1, totals);
+}
+
+void Loop::record(std::int64_t done, const StepTotals& totals) {
+  const std::vector<double> values = executor_.metrics(train_program);
+  const double batch = static_cast<double>(job_.config.data.batch);
+  StepRecord record{.step = done,
+                    .epoch = static_cast<double>(done) * batch / static_cast<double>(order_.samples),
+                    .loss = values[0],
+                    .accuracy = values[1] / batch,
+                    .learning_rate = learning_rate(job_.config.train, order_, done - 1),
+                    .samples_per_second = batch / totals.slowest,
+                    .bytes_planned = job_.plan.bytes,
+                    .bytes_moved = totals.data_bytes,
+                    .control_bytes = totals.control_bytes,
+                    .seconds = totals.slowest,
+                    .computing_seconds = totals.computing,
+                    .waiting_seconds = totals.waiting,
+                    .peak_memory = peak_memory_};
+  if (!std::isfinite(record.loss)) {
+    Error error(
+        fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
+                    "look for bad values in the data; the last checkpoint is kept",
+                    done, record.loss, record.learning_rate),
+        ExitCode::failed);
+    error.mark_on_all_ranks();
+    throw error;
+  }
+  ++steps_run_;
+  training_seconds_ += totals.slowest;
+  moved_bytes_ += totals.data_bytes;
+  result_.summary.steps = done;
+  result_.summary.final_loss = record.loss;
+  if (metrics_) metrics_->write(record);
+  if (progress_)
+    progress_->show({done, record.epoch, record.loss, record.accuracy,
+                     batch * static_cast<double>(steps_run_) / training_seconds_});
+}
+
+void Loop::validate_if_due(std::int64_t done) {
+  if (job_.reader->info().validation_samples == 0 || validated_ == done) return;
+  const std::int64_t every = job_.config.train.validate_every;
+  const bool end_of_epoch = every > 0 && epoch_of(order_, done) / every > epoch_of(order_, done - 1) / every;
+  if (!end_of_epoch && done != last_step_) return;
+  const Validation v = validate(job_, executor_);
+  validated_ = done;
+  result_.summary.validation = v;
+  if (metrics_) metrics_->write(done, v);
+  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, v.loss, 100 * v.accuracy));
+}
+
+void Loop::checkpoint_if_due(std::int64_t done, bool last) {
+  if (options_.run_dir.empty() || saved_ == done) return;
+  const std::int64_t every = job_.config.checkpoint.every;
+  if (!last && (every == 0 || done % every != 0)) return;
+  const std::string path = write_checkpoint(job_, executor_, options_.run_dir, done);
+  saved_ = done;
+  note(fmt::format("step {}: checkpoint {}", done, path));
+}
+
+LoopResult Loop::run() {
+  open_files();
+  if (root_ && !options_.quiet) progress_.emplace(options_.first_step, last_step_, job_.config.train.log_every);
+  StopSignals signals;
+  std::int64_t step = options_.first_step;
+  if (step < last_step_) {
+    data::Loader loader(data::BatchSource::training(*job_.reader, job_.config.data.normalise, order_),
+                        fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
+    while (step < last_step_ && result_.signal == 0) {
+      one_step(step, loader.next());
+      ++step;
+      if (result_.signal != 0 && step < last_step_) break;
+      validate_if_due(step);
+      checkpoint_if_due(step, step == last_step_);
+    }
+  } else {
+    validate_if_due(step);
+  }
+  if (step == last_step_) result_.signal = 0; // it came too late to stop anything
+  if (result_.signal != 0) checkpoint_if_due(step, true);
+  if (progress_) progress_->finish();
+  Summary& summary = result_.summary;
+  summary.samples_per_second =
+      training_seconds_ > 0 ? static_cast<double>(steps_run_ * job_.config.data.batch) / training_seconds_ : 0;
+  summary.bytes_planned_per_step = job_.plan.bytes;
+  summary.bytes_moved_per_step = steps_run_ > 0 ? moved_bytes_ / steps_run_ : 0;
+  summary.peak_memory = peak_memory_;
+  summary.ranks = comm_.size();
+  summary.strategy = job_.plan.strategy;
+  return result_;
+}
+
+} // namespace
+
+std::int64_t total_steps(const Job& job) {
+  return job.config.train.steps > 0 ? job.config.train.steps
+                                    : data::steps_of_epochs(order_of(job), job.config.train.epochs);
+}
+
+Validation validate(const Job& job, runtime::Executor& executor) {
+  const auto source = data::BatchSource::validation(*job.reader, job.config.data.normalise, job.config.data.batch);
+  const std::vector<data::Part> parts = fed_parts(job.graph, executor);
+  Validation sum;
+  data::Batch batch;
+  for (std::int64_t step = 0; step < source.steps(); ++step) {
+    source.read(step, parts, batch);
+    feed(job.graph, executor, batch);
+    executor.run(evaluate_program);
+    const std::vector<double> values = executor.metrics(evaluate_program);
+    sum.loss += values[0];
+    sum.accuracy += values[1] / static_cast<double>(job.reader->info().validation_samples);
+  }
+  return sum;
+}
+
+LoopResult train(const Job& job, runtime::Executor& executor, const LoopOptions& options) {
+  return Loop(job, executor, options).run();
+}
+
+} // namespace soybean::train

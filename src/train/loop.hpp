@@ -1,0 +1,32 @@
+#pragma once
+// The training loop: batches, steps, metrics, validation, checkpoints, stopping. Collective over all ranks.
+#include "runtime/executor.hpp"
+#include "train/job.hpp"
+#include "train/metrics.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace soybean::train {
+
+struct LoopOptions {
+  std::int64_t first_step = 0; ///< steps already done (resumed runs)
+  std::string run_dir;         ///< empty: nothing is written
+  bool quiet = false;          ///< no progress on stdout
+};
+
+struct LoopResult {
+  Summary summary;
+  int signal = 0; ///< the signal that stopped the run, 0 if it came to its end
+};
+
+/// Trains until the configured number of steps, or until any rank has received a stop signal: then every rank writes
+/// its part of a checkpoint at the same step. Throws Error(failed) when the loss is no longer a number.
+LoopResult train(const Job& job, runtime::Executor& executor, const LoopOptions& options);
+
+/// Mean loss and accuracy over the whole validation split, each sample once.
+Validation validate(const Job& job, runtime::Executor& executor);
+
+std::int64_t total_steps(const Job& job);
+
+} // namespace soybean::train

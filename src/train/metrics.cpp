@@ -1,0 +1,54 @@
+#include "train/metrics.hpp"
+
+#include "base/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace soybean::train {
+
+using Json = nlohmann::ordered_json;
+
+MetricsFile::MetricsFile(const std::string& path) : path_(path), file_(path, std::ios::app) {
+  if (!file_) fail_running("{}: can not be opened for writing", path);
+}
+
+void MetricsFile::write_line(const std::string& line) {
+  file_ << line << '\n';
+  file_.flush();
+  if (!file_) fail_running("{}: can not be written. is the disk full?", path_);
+}
+
+void MetricsFile::write(const StepRecord& r) {
+  write_line(Json{{"step", r.step},
+                  {"epoch", r.epoch},
+                  {"loss", r.loss},
+                  {"accuracy", r.accuracy},
+                  {"learning_rate", r.learning_rate},
+                  {"samples_per_second", r.samples_per_second},
+                  {"bytes_planned", r.bytes_planned},
+                  {"bytes_moved", r.bytes_moved},
+                  {"control_bytes", r.control_bytes},
+                  {"seconds", r.seconds},
+                  {"computing_seconds", r.computing_seconds},
+                  {"waiting_seconds", r.waiting_seconds},
+                  {"peak_memory", r.peak_memory}}
+                 .dump());
+}
+
+void MetricsFile::write(std::int64_t step, const Validation& v) {
+  write_line(Json{{"step", step}, {"validation", {{"loss", v.loss}, {"accuracy", v.accuracy}}}}.dump());
+}
+
+std::string to_json(const Summary& s) {
+  Json json{{"steps", s.steps}, {"final_loss", s.final_loss}, {"validation", nullptr}};
+  if (s.validation) json["validation"] = {{"loss", s.validation->loss}, {"accuracy", s.validation->accuracy}};
+  json["samples_per_second"] = s.samples_per_second;
+  json["bytes_planned_per_step"] = s.bytes_planned_per_step;
+  json["bytes_moved_per_step"] = s.bytes_moved_per_step;
+  json["peak_memory"] = s.peak_memory;
+  json["ranks"] = s.ranks;
+  json["strategy"] = s.strategy;
+  return json.dump(2) + "\n";
+}
+
+} // namespace soybean::train

@@ -1,0 +1,53 @@
+#pragma once
+// What a run measures: a line of JSON per step in metrics.jsonl, and summary.json at the end. Rank 0 only.
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace soybean::train {
+
+struct StepRecord {
+  std::int64_t step = 0; ///< steps done, from 1
+  double epoch = 0;
+  double loss = 0, accuracy = 0; ///< of the global batch, before the step's update
+  double learning_rate = 0;
+  double samples_per_second = 0;
+  std::int64_t bytes_planned = 0, bytes_moved = 0; ///< all ranks together, control traffic left out
+  std::int64_t control_bytes = 0;
+  double seconds = 0;                                ///< of the step, slowest rank
+  double computing_seconds = 0, waiting_seconds = 0; ///< mean over ranks
+  std::int64_t peak_memory = 0;                      ///< arena of the fullest rank, bytes
+};
+
+struct Validation {
+  double loss = 0, accuracy = 0;
+};
+
+struct Summary {
+  std::int64_t steps = 0;
+  double final_loss = 0;
+  std::optional<Validation> validation;
+  double samples_per_second = 0;
+  std::int64_t bytes_planned_per_step = 0, bytes_moved_per_step = 0;
+  std::int64_t peak_memory = 0;
+  int ranks = 1;
+  std::string strategy;
+};
+
+class MetricsFile {
+public:
+  /// Appends to `path`. Throws Error if that can not be done.
+  explicit MetricsFile(const std::string& path);
+  void write(const StepRecord& record);
+  void write(std::int64_t step, const Validation& validation); ///< a line with "validation"
+
+private:
+  void write_line(const std::string& line);
+  std::string path_;
+  std::ofstream file_;
+};
+
+std::string to_json(const Summary& summary);
+
+} // namespace soybean::train

@@ -1,0 +1,67 @@
+#include "train/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <unistd.h>
+
+namespace soybean::train {
+
+std::string duration_text(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
+  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+Progress::Progress(std::int64_t first_step, std::int64_t last_step, std::int64_t log_every)
+    : first_(first_step),
+      last_(last_step),
+      log_every_(std::max<std::int64_t>(1, log_every)),
+      terminal_(isatty(STDOUT_FILENO) != 0),
+      begin_(std::chrono::steady_clock::now()),
+      last_draw_(begin_ - std::chrono::hours(1)) {}
+
+void Progress::show(const ProgressLine& line) {
+  const auto now = std::chrono::steady_clock::now();
+  const double elapsed = std::chrono::duration<double>(now - begin_).count();
+  const double done = static_cast<double>(std::max<std::int64_t>(1, line.step - first_));
+  const double left = elapsed / done * static_cast<double>(last_ - line.step);
+  const std::string numbers =
+      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:5.1f} %  {:.0f} samples/s  left {}", line.step,
+                  last_, line.epoch, line.loss, 100 * line.accuracy, line.samples_per_second, duration_text(left));
+  if (!terminal_) {
+    if (line.step % log_every_ == 0 || line.step == last_) {
+      fmt::print("{}\n", numbers);
+      std::fflush(stdout);
+    }
+    return;
+  }
+  if (now - last_draw_ < std::chrono::milliseconds(100) && line.step != last_) return;
+  last_draw_ = now;
+  constexpr int width = 24;
+  const int filled = static_cast<int>(width * line.step / std::max<std::int64_t>(1, last_));
+  fmt::print("\r\033[K[{:=<{}}{: <{}}] {}", "", filled, "", width - filled, numbers);
+  std::fflush(stdout);
+  drawn_ = true;
+}
+
+void Progress::erase() {
+  if (drawn_) fmt::print("\r\033[K");
+  drawn_ = false;
+}
+
+void Progress::note(const std::string& text) {
+  erase();
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void Progress::finish() {
+  if (drawn_) fmt::print("\n");
+  drawn_ = false;
+  std::fflush(stdout);
+}
+
+} // namespace soybean::train

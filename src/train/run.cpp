@@ -1,0 +1,133 @@
+#include "train/run.hpp"
+
+#include "comm/mpi_session.hpp"
+#include "plan/plan_file.hpp"
+#include "plan/report.hpp"
+#include "runtime/agreement.hpp"
+#include "runtime/initialise.hpp"
+#include "runtime/preflight.hpp"
+#include "train/checkpoint.hpp"
+#include "train/loop.hpp"
+#include "train/on_root.hpp"
+#include "train/run_dir.hpp"
+#include "train/signals.hpp"
+#include "train/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace soybean::train {
+
+namespace {
+
+void print(const comm::Comm& comm, const std::string& text) {
+  if (comm.rank() != 0) return;
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+/// The job again in another precision (a plan file belongs to one precision, so the strategy stands in for it).
+Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+                   const std::string& precision) {
+  Request job = request.job;
+  job.overrides.push_back("train.precision=\"" + precision + "\"");
+  return make_job(job, comm, ranks_per_host);
+}
+
+ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
+                    const std::vector<int>& ranks_per_host) {
+  if (!job.config.parallel.plan.empty()) {
+    Error error(
+        "--verify: a plan file is for one precision, got parallel.plan expected a strategy. leave the plan file out");
+    error.mark_on_all_ranks();
+    throw error;
+  }
+  const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), comm));
+  const VerifyReport report = verify(with_precision(request, comm, ranks_per_host, "fp32"),
+                                     with_precision(request, comm, ranks_per_host, "fp64"), comm, exec);
+  print(comm, to_string(report));
+  if (report.passed()) return ExitCode::done;
+  Error error("--verify: the parallel run does not follow the serial one, see the table above", ExitCode::failed);
+  error.mark_on_all_ranks();
+  throw error;
+}
+
+std::string make_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
+  const std::string& dir = job.config.run.dir;
+  const bool keep = request.resume.has_value() && request.resume->empty();
+  const std::string moved = text_from_root(comm, [&] { return prepare_run_dir(dir, keep); });
+  if (!moved.empty() && !request.json) print(comm, fmt::format("the earlier run in {} was moved to {}\n", dir, moved));
+  on_root(comm, [&] {
+    write_file(dir + "/config.toml", job.resolved);
+    write_file(dir + "/plan.json", plan::plan_text(job.graph, job.plan));
+  });
+  return dir;
+}
+
+/// First weights, or those of a checkpoint. Returns the steps done.
+std::int64_t begin_or_resume(const RunRequest& request, const Job& job, const runtime::Executor& executor,
+                             const std::string& dir) {
+  comm::Comm& comm = executor.context().comm;
+  runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
+  if (!request.resume) return 0;
+  std::string path = *request.resume;
+  if (path.empty()) {
+    const std::optional<std::string> latest = latest_checkpoint(comm, dir);
+    if (!latest) {
+      if (!request.json) print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", dir));
+      return 0;
+    }
+    path = *latest;
+  }
+  const std::int64_t step = read_checkpoint(job, executor, path);
+  if (!request.json) print(comm, fmt::format("resuming after step {} from {}\n", step, path));
+  return step;
+}
+
+std::string closing(const LoopResult& result, const std::string& dir) {
+  const Summary& s = result.summary;
+  if (result.signal != 0)
+    return fmt::format("stopped after step {} on {}; go on with --resume\n", s.steps, signal_name(result.signal));
+  std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
+                                 plan::bytes_text(s.bytes_moved_per_step));
+  if (s.validation)
+    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", 100 * s.validation->accuracy, s.validation->loss);
+  return text + fmt::format("\nthe run's files are in {}\n", dir);
+}
+
+} // namespace
+
+ExitCode run(const RunRequest& request) {
+  std::unique_ptr<comm::Comm> comm = comm::make_comm("mpi");
+  const std::vector<int> ranks_per_host = comm::ranks_per_host(comm::host_names());
+  const Job job = make_job(request.job, *comm, ranks_per_host);
+  if (job.config.parallel.comm != "mpi") comm = comm::make_comm(job.config.parallel.comm);
+  comm->stall_seconds = job.config.run.stall_seconds;
+  if (request.verify) return run_verify(request, job, *comm, ranks_per_host);
+
+  if (!request.json) print(*comm, plan::report(job.graph, job.plan));
+  if (request.dry_run) {
+    if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
+    return ExitCode::done;
+  }
+  const std::string dir = make_run_dir(request, job, *comm);
+  const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), *comm));
+  const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
+  runtime::agree(job.graph, job.plan, job.programs, *comm);
+  const std::string preflight =
+      runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
+  if (!request.json) print(*comm, preflight);
+  runtime::Executor executor(job.graph, job.programs, context);
+  const std::int64_t first = begin_or_resume(request, job, executor, dir);
+  const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
+  if (result.signal == 0) {
+    const std::string summary = to_json(result.summary);
+    on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });
+    if (request.json) print(*comm, summary);
+  }
+  if (!request.json) print(*comm, closing(result, dir));
+  return result.signal != 0 ? ExitCode::stopped : ExitCode::done;
+}
+
+} // namespace soybean::train

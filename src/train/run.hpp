@@ -1,0 +1,22 @@
+#pragma once
+// A whole run of soybean_train, from the command line's wishes to its exit code.
+#include "base/error.hpp"
+#include "train/job.hpp"
+
+#include <optional>
+#include <string>
+
+namespace soybean::train {
+
+struct RunRequest {
+  Request job;
+  std::optional<std::string> resume; ///< empty text: the latest in run.dir
+  bool verify = false;
+  bool dry_run = false;
+  bool json = false; ///< print the summary (dry run: the plan) as JSON and nothing else
+};
+
+/// Collective over MPI_COMM_WORLD; MPI must be initialised. Returns done or stopped; everything else is thrown.
+ExitCode run(const RunRequest& request);
+
+} // namespace soybean::train

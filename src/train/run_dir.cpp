@@ -1,0 +1,100 @@
+#include "train/run_dir.hpp"
+
+#include "base/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <unistd.h>
+
+namespace soybean::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool holds_a_run(const fs::path& dir) {
+  std::error_code ignored;
+  return fs::exists(dir / "metrics.jsonl", ignored) || fs::exists(dir / "config.toml", ignored) ||
+         fs::exists(dir / "checkpoints", ignored);
+}
+
+std::string move_aside(const fs::path& dir) {
+  for (int n = 1;; ++n) {
+    const fs::path target = dir.string() + "." + std::to_string(n);
+    if (fs::exists(target)) continue;
+    std::error_code error;
+    fs::rename(dir, target, error);
+    if (error)
+      fail(
+          "run.dir: '{}' holds an earlier run that can not be moved to '{}', got {} expected a writable parent folder. "
+          "choose another run.dir, or --resume to continue that run",
+          dir.string(), target.string(), error.message());
+    return target.string();
+  }
+}
+
+} // namespace
+
+std::string prepare_run_dir(const std::string& dir, bool keep) {
+  fs::path path = fs::path(dir).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path(); // "runs/x/" names the same folder as "runs/x"
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error))
+    fail("run.dir: '{}', got a file expected a folder. choose another run.dir", dir);
+  const std::string moved = !keep && holds_a_run(path) ? move_aside(path) : std::string();
+  fs::create_directories(path, error);
+  if (error)
+    fail("run.dir: '{}' can not be made, got {} expected a writable place. choose another with --set run.dir=…", dir,
+         error.message());
+  const fs::path probe = path / fmt::format(".write-test-{}", getpid());
+  if (!std::ofstream(probe))
+    fail("run.dir: '{}', got a folder without write permission ({}) expected a writable one. choose another with "
+         "--set run.dir=…",
+         dir, std::strerror(errno));
+  fs::remove(probe, error);
+  return moved;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".tmp";
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file << text;
+    file.flush();
+    if (!file) fail_running("{}: can not be written, got {} expected room and permission", path, std::strerror(errno));
+  }
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) fail_running("{}: can not be put in place, got {}", path, error.message());
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("{}: can not be read, got '{}' expected a readable file. check the path", path, std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) fail("{}: can not be read, got an input error expected a readable file", path);
+  return text.str();
+}
+
+void truncate_metrics(const std::string& path, std::int64_t step) {
+  std::ifstream file(path);
+  if (!file) return;
+  std::string kept, line;
+  while (std::getline(file, line)) {
+    const auto record = nlohmann::json::parse(line, nullptr, false);
+    if (record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
+        record["step"].get<std::int64_t>() <= step)
+      kept += line + "\n";
+  }
+  write_file(path, kept);
+}
+
+} // namespace soybean::train

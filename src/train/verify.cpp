@@ -1,0 +1,241 @@
+#include "train/verify.hpp"
+
+#include "base/error.hpp"
+#include "device/pack.hpp"
+#include "runtime/executor.hpp"
+#include "runtime/initialise.hpp"
+#include "tiling/tiling.hpp"
+#include "train/feed.hpp"
+#include "train/loop.hpp"
+#include "train/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace soybean::train {
+
+namespace {
+
+using device::TensorView;
+using tiling::Kind;
+using tiling::Mesh;
+using tiling::Tiling;
+
+constexpr double single_bound = 1e-5;
+constexpr double double_bound = 1e-9;
+constexpr std::int64_t most_steps = 20;
+
+/// Whether this rank is the one at coordinate 0 of every cut of that kind.
+bool is_first(const Mesh& mesh, int rank, const Tiling& tiling, Kind kind) {
+  for (std::size_t cut = 0; cut < tiling.size(); ++cut)
+    if (tiling[cut].kind == kind && tiling::coordinate(mesh, rank, static_cast<int>(cut)) != 0) return false;
+  return true;
+}
+
+std::vector<double> to_double(const device::Exec& exec, const TensorView& view) {
+  const std::size_t n = static_cast<std::size_t>(view.size());
+  std::vector<std::byte> packed(n * static_cast<std::size_t>(size_of(view.dtype)));
+  device::pack(exec, view, view.box, packed.data(), device::Order::logical);
+  std::vector<double> values(n);
+  auto convert = [&](auto element) {
+    for (std::size_t i = 0; i < n; ++i) {
+      std::memcpy(&element, packed.data() + i * sizeof(element), sizeof(element));
+      values[i] = static_cast<double>(element);
+    }
+  };
+  if (view.dtype == DType::f32)
+    convert(float{});
+  else if (view.dtype == DType::f64)
+    convert(double{});
+  else
+    convert(std::int32_t{});
+  return values;
+}
+
+/// The whole tensor on every rank, in logical order: blocks put in place, partial terms added up.
+std::vector<double> gather_whole(const runtime::Context& context, const TensorView& block, const Tiling& tiling) {
+  std::vector<double> whole_values(static_cast<std::size_t>(volume(block.global)));
+  TensorView target{whole_values.data(), DType::f64, whole(block.global), block.global, 1};
+  if (is_first(context.mesh, context.rank, tiling, Kind::replicate)) {
+    const std::vector<double> mine = to_double(context.exec, block);
+    device::unpack(context.exec, mine.data(), target, block.box, device::Order::logical);
+  }
+  if (context.comm.size() == 1) return whole_values;
+  comm::Collective sum{.kind = comm::Kind::all_reduce, .dtype = DType::f64};
+  for (int r = 0; r < context.comm.size(); ++r) sum.group.push_back(r);
+  sum.counts = {static_cast<std::int64_t>(whole_values.size())};
+  sum.send = sum.recv = whole_values.data();
+  sum.label = "verification";
+  sum.control = true;
+  context.comm.wait(context.comm.start(std::move(sum), context.exec));
+  return whole_values;
+}
+
+double relative_error(const std::vector<double>& got, const std::vector<double>& expected) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+}
+
+/// A job in two forms: this rank's part of the plan, and all of it on one rank.
+struct Pair {
+  std::unique_ptr<comm::Comm> self = comm::make_self_comm();
+  std::unique_ptr<runtime::Executor> parallel, serial;
+};
+
+Pair make_pair(const Job& job, comm::Comm& comm, const device::Exec& exec, bool serial_here) {
+  Pair pair;
+  pair.parallel = std::make_unique<runtime::Executor>(job.graph, job.programs,
+                                                      runtime::Context{exec, comm, job.plan.mesh, comm.rank()});
+  runtime::initialise_parameters(job.graph, *pair.parallel, job.config.train.seed);
+  if (!serial_here) return pair;
+  pair.serial = std::make_unique<runtime::Executor>(job.graph, serial_programs(job.graph),
+                                                    runtime::Context{exec, *pair.self, Mesh{}, 0});
+  runtime::initialise_parameters(job.graph, *pair.serial, job.config.train.seed);
+  return pair;
+}
+
+data::Order order_of(const Job& job) {
+  return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
+}
+
+void feed_step(const Job& job, const runtime::Executor& executor, std::int64_t step) {
+  const data::Order order = order_of(job);
+  const auto source = data::BatchSource::training(*job.reader, job.config.data.normalise, order);
+  data::Batch batch;
+  source.read(step, fed_parts(job.graph, executor), batch);
+  feed(job.graph, executor, batch);
+  feed_hyper(job.graph, executor, learning_rate(job.config.train, order, step), step);
+}
+
+/// Gives a block of the parallel program the serial values; of terms still to be added up, the first gets it all.
+void give(const runtime::Context& context, const TensorView& from, const TensorView& to, const Tiling& tiling) {
+  if (is_first(context.mesh, context.rank, tiling, Kind::partial))
+    device::copy_box(context.exec, from, to, to.box);
+  else
+    std::memset(to.data, 0, static_cast<std::size_t>(to.size() * size_of(to.dtype)));
+}
+
+std::vector<Deviation> compare_operators(const Job& job, const Pair& pair) {
+  const program::Program& serial = pair.serial->program(train_program);
+  const program::Program& parallel = pair.parallel->program(train_program);
+  std::map<graph::NodeId, std::size_t> instruction_of;
+  for (std::size_t i = 0; i < parallel.instructions.size(); ++i)
+    if (parallel.instructions[i].kind == program::Kind::compute) instruction_of[parallel.instructions[i].node] = i;
+
+  std::vector<Deviation> deviations;
+  for (std::size_t s = 0; s < serial.instructions.size(); ++s) {
+    const program::Instruction& one = serial.instructions[s];
+    if (one.kind != program::Kind::compute) continue;
+    const std::size_t p = instruction_of.at(one.node);
+    const program::Instruction& many = parallel.instructions[p];
+    for (std::size_t k = 0; k < one.inputs.size(); ++k)
+      give(pair.parallel->context(), pair.serial->view(train_program, one.inputs[k]),
+           pair.parallel->view(train_program, many.inputs[k]), parallel.buffers[many.inputs[k]].tiling);
+    pair.serial->compute(train_program, s);
+    pair.parallel->compute(train_program, p);
+    for (std::size_t k = 0; k < one.outputs.size(); ++k) {
+      const TensorView block = pair.parallel->view(train_program, many.outputs[k]);
+      const auto got = gather_whole(pair.parallel->context(), block, parallel.buffers[many.outputs[k]].tiling);
+      const auto expected = to_double(pair.serial->context().exec, pair.serial->view(train_program, one.outputs[k]));
+      const std::string& name = job.graph.tensors[job.graph.nodes[one.node].outputs[k]].name;
+      deviations.push_back({name, relative_error(got, expected), single_bound});
+    }
+  }
+  return deviations;
+}
+
+void verify_single(const Job& job, comm::Comm& comm, const device::Exec& exec, VerifyReport& report) {
+  Pair pair = make_pair(job, comm, exec, true);
+  feed_step(job, *pair.serial, 0);
+  feed_step(job, *pair.parallel, 0);
+  report.operators = compare_operators(job, pair);
+
+  // The comparison has updated weights and left operands anywhere: start afresh.
+  for (runtime::Executor* executor : {pair.serial.get(), pair.parallel.get()}) {
+    runtime::initialise_parameters(job.graph, *executor, job.config.train.seed);
+    feed_step(job, *executor, 0);
+    executor->run(train_program);
+  }
+  const double got = pair.parallel->metrics(train_program)[0], expected = pair.serial->metrics(train_program)[0];
+  report.step_loss = {"loss", std::abs(got - expected) / std::abs(expected), single_bound};
+}
+
+/// The root rank's serial values on every rank.
+void share(comm::Comm& comm, std::vector<double>& values) {
+  comm.broadcast(values.data(), static_cast<std::int64_t>(values.size() * sizeof(double)), 0);
+}
+
+void verify_double(const Job& job, comm::Comm& comm, const device::Exec& exec, VerifyReport& report) {
+  const bool root = comm.rank() == 0;
+  Pair pair = make_pair(job, comm, exec, root);
+  report.steps = std::min(most_steps, total_steps(job));
+  report.losses = {"losses", 0, double_bound};
+  std::vector<double> expected(static_cast<std::size_t>(report.steps)), got(expected.size());
+  for (std::int64_t step = 0; step < report.steps; ++step) {
+    feed_step(job, *pair.parallel, step);
+    pair.parallel->run(train_program);
+    got[step] = pair.parallel->metrics(train_program)[0];
+    if (!root) continue;
+    feed_step(job, *pair.serial, step);
+    pair.serial->run(train_program);
+    expected[step] = pair.serial->metrics(train_program)[0];
+  }
+  share(comm, expected);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double error = std::abs(got[i] - expected[i]) / std::abs(expected[i]);
+    if (!(error <= report.losses.error)) report.losses.error = error;
+  }
+  for (const runtime::Block& block : pair.parallel->persistent()) {
+    const std::vector<double> mine = gather_whole(pair.parallel->context(), block.view, block.tiling);
+    std::vector<double> serial(mine.size());
+    if (root) serial = to_double(exec, pair.serial->persistent(block.tensor).view);
+    share(comm, serial);
+    report.weights.push_back({job.graph.tensors[block.tensor].name, relative_error(mine, serial), double_bound});
+  }
+}
+
+std::string table(const std::vector<Deviation>& rows) {
+  std::string text;
+  for (const Deviation& row : rows)
+    text += fmt::format("  {:<44} {:9.2e}  {}\n", row.name, row.error, row.passed() ? "ok" : "TOO LARGE");
+  return text;
+}
+
+} // namespace
+
+bool VerifyReport::passed() const {
+  auto all = [](const std::vector<Deviation>& rows) {
+    return std::all_of(rows.begin(), rows.end(), [](const Deviation& d) { return d.passed(); });
+  };
+  return all(operators) && all(weights) && step_loss.passed() && losses.passed();
+}
+
+VerifyReport verify(const Job& single, const Job& twice, comm::Comm& comm, const device::Exec& exec) {
+  VerifyReport report;
+  verify_single(single, comm, exec, report);
+  verify_double(twice, comm, exec, report);
+  return report;
+}
+
+std::string to_string(const VerifyReport& report) {
+  std::string text =
+      fmt::format("fp32, every operator given the serial operands: error of its result over the result's "
+                  "norm (at most {:g})\n",
+                  single_bound);
+  text += table(report.operators);
+  text += fmt::format("fp32, loss of one whole step (at most {:g})\n", single_bound) + table({report.step_loss});
+  text += fmt::format("fp64, {} steps: losses, then weights and state after them (at most {:g})\n", report.steps,
+                      double_bound);
+  text += table({report.losses}) + table(report.weights);
+  return text + (report.passed() ? "verify: passed\n" : "verify: FAILED\n");
+}
+
+} // namespace soybean::train

@@ -1,0 +1,167 @@
+"""Bad input gives one clear error, exit code 2, and no training."""
+import os
+import re
+import shutil
+import unittest
+
+from support import INPUTS, TINY, Case
+
+
+class BadInput(Case):
+    def expect(self, *patterns, ranks=2, arguments=(), model=None, text=TINY, code=2):
+        path = model or self.model(text)
+        done = self.run_program(ranks, path, *arguments)
+        said = done.stdout + done.stderr
+        self.assertEqual(done.returncode, code, said)
+        errors = [line for line in said.splitlines() if line.startswith("soybean_train:")]
+        self.assertEqual(len(errors), 1, said)
+        for pattern in patterns:
+            self.assertRegex(errors[0], pattern)
+        self.assertFalse((self.folder / "runs").exists(), "training must not have begun")
+
+    def change(self, old, new):
+        self.assertIn(old, TINY)
+        return TINY.replace(old, new)
+
+    def test_model_file(self):
+        cases = {
+            "missing file": dict(model="nowhere.toml", patterns=["nowhere.toml"]),
+            "not TOML": dict(text="[model\n", patterns=["tiny.toml:1"]),
+            "empty": dict(text="", patterns=["tiny.toml", "model"]),
+            "unknown key": dict(text=self.change("samples = 50", "sampels = 50"),
+                                patterns=[r"tiny.toml:\d+", "sampels", "samples"]),
+            "unknown layer key": dict(text=self.change("kernel = 3, pad", "kernal = 3, pad"),
+                                      patterns=[r"tiny.toml:\d+", "kernal", "kernel"]),
+            "unknown operator": dict(text=self.change('"flatten"', '"flaten"'),
+                                     patterns=[r"tiny.toml:\d+", "flaten", "flatten"]),
+            "wrong type": dict(text=self.change("channels = 6", 'channels = "many"'),
+                               patterns=[r"tiny.toml:\d+", "channels", "many", "integer"]),
+            "kernel larger than the image": dict(text=self.change("kernel = 3, padding = 1", "kernel = 9"),
+                                                 patterns=["conv2d_1", "9x9", "6x6"]),
+            "zero units": dict(text=self.change("units = 16", "units = 0"), patterns=[r"tiny.toml:\d+", "units", "0"]),
+            "negative stride": dict(text=self.change("kernel = 2", "kernel = 2, stride = -1"),
+                                    patterns=[r"tiny.toml:\d+", "stride", "-1"]),
+            "batch 0": dict(text=self.change("batch = 12", "batch = 0"), patterns=[r"tiny.toml:\d+", "batch", "0"]),
+            "huge": dict(text=self.change("units = 16", "units = 9223372036854775807"), patterns=["units"]),
+            "dense without flatten": dict(text=self.change('{ op = "flatten" },', ""), patterns=["dense_1", "flatten"]),
+            "zero learning rate": dict(text=self.change("lr = 0.05", "lr = 0"), patterns=["lr"]),
+            "not built yet": dict(text=self.change('precision = "fp64"', 'precision = "bf16"'),
+                                  patterns=["bf16", "not supported yet"]),
+            "bad rate": dict(text=self.change("rate = 0.25", "rate = 1.0"), patterns=["rate"]),
+        }
+        for name, case in cases.items():
+            with self.subTest(name):
+                patterns = case.pop("patterns")
+                self.expect(*patterns, **case)
+
+    def test_command_line(self):
+        cases = {
+            "unknown option": (["--stratgy", "data"], ["stratgy"]),
+            "unknown strategy": (["--strategy", "dta"], ["dta", "data"]),
+            "bad override": (["--set", "train.steps"], ["--set", "train.steps"]),
+            "unknown override": (["--set", "train.stps=3"], ["stps", "steps"]),
+            "mistyped override": (["--set", "train.steps=many"], ["--set", "many"]),
+            "no steps": (["--set", "train.steps=0"], ["steps", "0"]),
+            "mesh does not fit": (["--set", "parallel.mesh=[2,2]"], ["mesh", "2"]),
+            "unknown pin": (["--set", 'parallel.pins={"dense_9.weight"="split(0)"}'], ["dense_9.weight"]),
+            "bad pin": (["--set", 'parallel.pins={"dense_1.weight"="slit(0)"}'], ["slit"]),
+            "pin on a missing dim": (["--set", 'parallel.pins={"dense_1.weight"="split(7)"}'], ["dense_1.weight"]),
+            "trace": (["--trace"], ["not supported yet"]),
+            "machine": (["--machine", "m.toml"], ["not supported yet"]),
+            "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
+            "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),
+        }
+        for name, (arguments, patterns) in cases.items():
+            with self.subTest(name):
+                self.expect(*patterns, arguments=arguments)
+
+    def digits(self, **data):
+        return (INPUTS / "digits.toml").read_text().replace("data/digits.h5", data.get("path", "digits.h5"))
+
+    def test_data_files(self):
+        import h5py
+        import numpy
+
+        source = INPUTS / "data" / "digits.h5"
+        text = self.digits()
+        digits = self.folder / "digits.h5"
+
+        with self.subTest("missing"):
+            self.expect("digits.h5", text=text)
+        with self.subTest("truncated"):
+            digits.write_bytes(source.read_bytes()[:50000])
+            self.expect("digits.h5", text=text)
+        with self.subTest("not HDF5"):
+            digits.write_text("hello")
+            self.expect("digits.h5", text=text)
+        with self.subTest("a folder"):
+            digits.unlink()
+            digits.mkdir()
+            self.expect("digits.h5", text=text)
+            digits.rmdir()
+
+        def damaged(change):
+            shutil.copy(source, digits)
+            with h5py.File(digits, "r+") as file:
+                change(file)
+
+        def out_of_range(file):
+            file["train/labels"][7] = 10
+
+        def negative(file):
+            file["validation/labels"][3] = -1
+
+        def no_labels(file):
+            del file["train/labels"]
+
+        def other_shape(file):
+            del file["train/inputs"]
+            file["train/inputs"] = numpy.zeros((1437, 1, 9, 8), "u1")
+
+        def fewer_labels(file):
+            del file["train/labels"]
+            file["train/labels"] = numpy.zeros(1436, "i4")
+
+        def no_samples(file):
+            for name, shape in (("inputs", (0, 1, 8, 8)), ("labels", (0,))):
+                del file[f"train/{name}"]
+                file.create_dataset(f"train/{name}", shape, "i4")
+
+        def text_labels(file):
+            del file["train/labels"]
+            file["train/labels"] = numpy.array([b"seven"] * 1437)
+
+        for name, change, patterns in (
+            ("label out of range", out_of_range, ["train/labels", "10"]),
+            ("negative label", negative, ["validation/labels", "-1"]),
+            ("no labels", no_labels, ["train/labels"]),
+            ("other shape", other_shape, ["train/inputs", "1x9x8", "1x8x8"]),
+            ("fewer labels", fewer_labels, ["1436", "1437"]),
+            ("no samples", no_samples, ["train/inputs", "0"]),
+            ("labels are text", text_labels, ["train/labels"]),
+        ):
+            with self.subTest(name):
+                damaged(change)
+                self.expect("digits.h5", *patterns, text=text)
+
+    def test_run_dir(self):
+        (self.folder / "file").write_text("")
+        with self.subTest("a file"):
+            self.expect("run.dir", "file", arguments=["--set", "run.dir=file"])
+        with self.subTest("under a file"):
+            self.expect("run.dir", arguments=["--set", "run.dir=file/run"])
+        with self.subTest("not writable"):
+            self.expect("run.dir", arguments=["--set", "run.dir=/proc/soybean"])
+
+    def test_help_and_version(self):
+        for ranks in (0, 2):
+            done = self.run_program(ranks, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stdout.count("--resume"), 1)
+            done = self.run_program(ranks, "--version")
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, r"^soybean \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,125 @@
+"""Checkpoints: resuming on the same and on other rank counts, damaged files."""
+import shutil
+import subprocess
+import unittest
+
+from support import Case, tensors
+
+STEPS = ("--set", "checkpoint.every=4")
+
+
+class Resume(Case):
+    def interrupted(self, ranks, *extra):
+        """A run of 12 steps, and the checkpoint of one that got to step 4 of the same 12."""
+        self.train(ranks, self.model(), *STEPS, *extra, run_dir="whole")
+        self.checkpoint = self.folder / "whole" / "checkpoints" / "step-00000004.h5"
+        self.assertTrue(self.checkpoint.exists())
+
+    def test_same_ranks_are_bit_equal(self):
+        for precision in ("fp64", "fp32"):
+            with self.subTest(precision):
+                fixed = ("--set", f"train.precision={precision}")
+                self.interrupted(3, *fixed)
+                self.train(3, self.folder / "tiny.toml", *STEPS, *fixed, f"--resume={self.checkpoint}")
+                self.assertEqual(self.losses("run"), self.losses("whole")[4:])
+                whole = tensors(self.folder / "whole" / "checkpoints" / "latest.h5")
+                resumed = tensors(self.folder / "run" / "checkpoints" / "latest.h5")
+                for name in whole:
+                    self.assertTrue((whole[name] == resumed[name]).all(), name)
+
+    def test_other_rank_counts_and_plans(self):
+        for before, after, strategy in ((1, 4, "auto"), (4, 1, "auto"), (3, 8, "model"), (8, 2, "data")):
+            with self.subTest(before=before, after=after):
+                self.interrupted(before)
+                self.train(after, self.folder / "tiny.toml", "--strategy", strategy, f"--resume={self.checkpoint}")
+                self.assert_close(self.losses("run"), self.losses("whole")[4:], 1e-9, f"{before} to {after}")
+
+    def test_restored_tensors_are_bit_equal(self):
+        # A learning rate of (nearly) nothing and no momentum: the step after resuming changes no weight, so that what
+        # is saved next is what was restored, after a trip through another rank count and plan.
+        self.interrupted(3)
+        still = ("--set", "train.optimizer.lr=1e-300", "--set", "train.steps=5")
+        self.train(8, self.folder / "tiny.toml", *still, "--strategy", "model", f"--resume={self.checkpoint}")
+        before = tensors(self.checkpoint)
+        after = tensors(self.folder / "run" / "checkpoints" / "latest.h5")
+        for name in before:
+            if name.startswith("parameters"):
+                self.assertTrue((before[name] == after[name]).all(), name)
+
+    def test_the_run_goes_on_in_its_folder(self):
+        model = self.model()
+        self.train(2, model, "--set", "train.steps=5")
+        self.train(3, model, "--resume")
+        self.assertEqual([record["step"] for record in self.metrics()], list(range(1, 13)))
+        self.train(2, model, run_dir="whole")
+        self.assert_close(self.losses(), self.losses("whole"), 1e-9, "in two parts")
+
+    def test_resume_without_a_checkpoint_starts_at_the_beginning(self):
+        self.train(2, self.model(), "--resume", "--set", "train.steps=3")
+        self.assertEqual(len(self.losses()), 3)
+
+    def test_resuming_a_finished_run_changes_nothing(self):
+        model = self.model()
+        self.train(2, model)
+        before = self.losses()
+        self.train(2, model, "--resume")
+        self.assertEqual(self.losses(), before)
+
+    def test_only_the_newest_are_kept(self):
+        self.train(1, self.model(), "--set", "checkpoint.every=1", "--set", "checkpoint.keep=2")
+        names = sorted(path.name for path in (self.folder / "run" / "checkpoints").iterdir())
+        self.assertEqual(names, ["latest.h5", "step-00000011.h5", "step-00000012.h5"])
+
+    def refuse(self, *patterns, arguments=(), ranks=2):
+        done = self.train(ranks, self.folder / "tiny.toml", "--resume", *arguments, run_dir="whole", expect=2)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("soybean_train:")]
+        self.assertEqual(len(errors), 1, done.stderr)
+        for pattern in patterns:
+            self.assertRegex(errors[0], pattern)
+
+    def test_damaged_files_are_refused_by_name(self):
+        self.interrupted(2)
+        latest = self.folder / "whole" / "checkpoints" / "step-00000012.h5"
+        good = latest.read_bytes()
+        import h5py
+
+        with h5py.File(latest, "r") as file:
+            where = file["parameters/dense_1.weight"].id.get_offset()
+        with self.subTest("a flipped bit"):
+            bad = bytearray(good)
+            bad[where + 17] ^= 4
+            latest.write_bytes(bad)
+            self.refuse("step-00000012.h5", "dense_1.weight", "step-00000008.h5")
+        with self.subTest("truncated"):
+            latest.write_bytes(good[: len(good) // 2])
+            self.refuse("step-00000012.h5", "step-00000008.h5")
+        with self.subTest("empty"):
+            latest.write_bytes(b"")
+            self.refuse("step-00000012.h5", "step-00000008.h5")
+        with self.subTest("gone"):
+            latest.unlink()
+            self.refuse("step-00000012.h5", "step-00000008.h5")
+
+    def test_checkpoints_of_something_else_are_refused(self):
+        self.interrupted(2)
+        for change, patterns in (
+            ("train.precision=fp32", ["precision", "fp64", "fp32"]),
+            ("train.seed=2", ["seed"]),
+            ("data.batch=10", ["batch", "12", "10"]),
+            ("model.layers[3].units=17", ["dense_1", "16", "17"]),
+            ("train.optimizer.momentum=0", ["momentum"]),
+        ):
+            with self.subTest(change):
+                self.refuse("step-00000012.h5", *patterns, arguments=("--set", change))
+
+    def test_readable_with_h5dump(self):
+        self.train(2, self.model(), "--set", "train.steps=2")
+        if shutil.which("h5dump") is None:
+            self.skipTest("no h5dump")
+        done = subprocess.run(["h5dump", "-H", "run/checkpoints/latest.h5"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("conv2d_1.weight", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

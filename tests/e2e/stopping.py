@@ -1,0 +1,137 @@
+"""Signals, failures of one rank, and losses that are not numbers."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+from support import BIN, ROOT, TINY, Case, command, tensors
+
+LONG = TINY.replace("steps = 12", "steps = 100000")
+
+
+class Stopping(Case):
+    def start(self, ranks, *arguments):
+        process = subprocess.Popen(
+            command(ranks, *arguments, "--set", "run.dir=run"), cwd=self.folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        metrics = self.folder / "run" / "metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                self.fail("ended early: " + "".join(process.communicate()))
+            if metrics.exists() and metrics.read_text().count("\n") >= 5:
+                return process
+            time.sleep(0.05)
+        self.fail("no steps within a minute")
+
+    def ranks_of(self, process):
+        """Process ids of the ranks, found below mpirun."""
+        found, parents = [], {process.pid}
+        for _ in range(4):
+            children = set()
+            for entry in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    stat = (entry / "stat").read_text()
+                    parent = int(stat.rsplit(")", 1)[1].split()[1])
+                    if parent in parents:
+                        children.add(int(entry.name))
+                        if "(soybean_train)" in stat:
+                            found.append(int(entry.name))
+                except (OSError, ValueError):
+                    continue
+            parents = children
+        return found
+
+    def stopped(self, process, code=75):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, out + err)
+        done = self.losses()
+        self.assertGreaterEqual(len(done), 5)
+        latest = os.readlink(self.folder / "run" / "checkpoints" / "latest.h5")
+        self.assertEqual(latest, f"step-{len(done):08d}.h5", "the checkpoint is of the last step")
+        return out + err
+
+    def test_usr1_to_mpirun(self):
+        process = self.start(3, self.model(LONG))
+        process.send_signal(signal.SIGUSR1)
+        self.assertIn("SIGUSR1", self.stopped(process))
+
+    def test_signals_to_one_rank(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(number.name):
+                process = self.start(3, self.model(LONG))
+                os.kill(self.ranks_of(process)[-1], number)
+                self.stopped(process)
+
+    def test_without_mpirun(self):
+        process = self.start(0, self.model(LONG))
+        process.send_signal(signal.SIGTERM)
+        self.assertIn("SIGTERM", self.stopped(process))
+
+    def test_term_to_mpirun_leaves_the_checkpoint(self):
+        process = self.start(2, self.model(LONG))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0)
+        done = self.losses()
+        latest = os.readlink(self.folder / "run" / "checkpoints" / "latest.h5")
+        self.assertEqual(latest, f"step-{len(done):08d}.h5")
+
+    def test_a_stopped_run_goes_on(self):
+        process = self.start(2, self.model(LONG))
+        process.send_signal(signal.SIGUSR1)
+        self.stopped(process)
+        steps = len(self.losses()) + 3
+        self.train(3, self.folder / "tiny.toml", "--resume", "--set", f"train.steps={steps}")
+        self.train(1, self.folder / "tiny.toml", "--set", f"train.steps={steps}", run_dir="whole")
+        self.assert_close(self.losses(), self.losses("whole"), 1e-9, "resumed")
+
+    def test_a_killed_rank_ends_the_run_and_loses_no_checkpoint(self):
+        process = self.start(3, self.model(LONG), "--set", "checkpoint.every=2")
+        os.kill(self.ranks_of(process)[-1], signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0)
+        latest = self.folder / "run" / "checkpoints" / "latest.h5"
+        self.assertTrue(tensors(latest))
+        self.train(2, self.folder / "tiny.toml", "--resume", "--set", f"train.steps={len(self.losses()) + 4}")
+
+    def errors(self, text):
+        return [line for line in text.splitlines() if line.startswith("soybean_train:")]
+
+    def test_a_loss_that_is_no_number_stops_the_run(self):
+        done = self.train(3, self.model(), "--set", "train.optimizer.lr=1e200", "--set", "checkpoint.every=1", expect=3)
+        self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
+        self.assertRegex(self.errors(done.stderr)[0], r"step \d+: the loss, got -?(nan|inf)")
+
+    def test_an_exception_on_one_rank_ends_all(self):
+        # One rank may not have the memory that its arena takes, which is more than the rest of its address space.
+        model = self.model(TINY.replace("units = 16", "units = 60000").replace("batch = 12", "batch = 2000"))
+        script = self.folder / "limited.sh"
+        script.write_text(
+            '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" != 1 ] || ulimit -v 2000000\nexec "$@"\n')
+        script.chmod(0o755)
+        done = subprocess.run(
+            [str(ROOT / "scripts" / "mpirun"), "-n", "3", str(script), str(BIN / "soybean_train"), str(model),
+             "--strategy", "data", "--set", "run.dir=run"],
+            cwd=self.folder, text=True, capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
+        self.assertIn("memory", self.errors(done.stderr)[0])
+
+    def test_a_full_disk_is_reported_and_keeps_the_earlier_checkpoint(self):
+        small = self.folder / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], capture_output=True).returncode:
+            self.skipTest("mounting needs root")
+        self.addCleanup(subprocess.run, ["umount", str(small)], capture_output=True)
+        model = self.model(TINY.replace("units = 16", "units = 200"))
+        done = self.run_program(2, model, "--set", "run.dir=small/run", "--set", "checkpoint.every=1")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,101 @@
+"""Parallel runs follow the serial run; what a run leaves; batches smaller than the rank count; one-sample data sets."""
+import unittest
+
+from support import INPUTS, STRATEGIES, Case, tensors
+
+
+class Training(Case):
+    def test_every_strategy_and_rank_count_follows_the_serial_run(self):
+        model = self.model()
+        self.train(1, model, run_dir="serial")
+        serial = self.losses("serial")
+        weights = tensors(self.folder / "serial" / "checkpoints" / "latest.h5")
+        self.assertLess(serial[-1], serial[0])
+        for ranks, strategy in ((2, "auto"), (3, "data"), (4, "model"), (5, "owt"), (6, "kcut"), (8, "auto"), (7, "data")):
+            with self.subTest(ranks=ranks, strategy=strategy):
+                self.train(ranks, model, "--strategy", strategy)
+                self.assert_close(self.losses(), serial, 1e-9, f"{strategy} on {ranks}")
+                for record in self.metrics():
+                    self.assertEqual(record["bytes_moved"], record["bytes_planned"])
+                parallel = tensors(self.folder / "run" / "checkpoints" / "latest.h5")
+                self.assertEqual(parallel.keys(), weights.keys())
+                for name, expected in weights.items():
+                    error = abs(parallel[name] - expected).max()
+                    self.assertLessEqual(error, 1e-9 * abs(expected).max(), name)
+                serial_validation = self.summary("serial")["validation"]
+                validation = self.summary()["validation"]
+                self.assertAlmostEqual(validation["loss"], serial_validation["loss"], delta=1e-9)
+                self.assertEqual(validation["accuracy"], serial_validation["accuracy"])
+
+    def test_a_finished_run_leaves_its_files(self):
+        self.train(2, self.model(), "--strategy", "auto")
+        for name in ("config.toml", "plan.json", "metrics.jsonl", "summary.json", "checkpoints/latest.h5"):
+            self.assertTrue((self.folder / "run" / name).exists(), name)
+        summary = self.summary()
+        self.assertEqual(
+            list(summary),
+            ["steps", "final_loss", "validation", "samples_per_second", "bytes_planned_per_step",
+             "bytes_moved_per_step", "peak_memory", "ranks", "strategy"])
+        self.assertEqual(summary["steps"], 12)
+        self.assertEqual(summary["ranks"], 2)
+        self.assertEqual(summary["bytes_planned_per_step"], summary["bytes_moved_per_step"])
+
+    def test_the_resolved_config_and_the_plan_give_the_same_run_again(self):
+        self.train(2, self.model(), run_dir="first")
+        self.train(2, self.folder / "first" / "config.toml", "--set", f"parallel.plan={self.folder}/first/plan.json",
+                   run_dir="second")
+        self.assertEqual(self.losses("first"), self.losses("second"))
+
+    def test_an_earlier_run_is_moved_aside(self):
+        self.train(1, self.model(), "--set", "train.steps=2")
+        done = self.train(1, self.folder / "tiny.toml", "--set", "train.steps=3")
+        self.assertIn("run.1", done.stdout)
+        self.assertEqual(len(self.losses("run.1")), 2)
+        self.assertEqual(len(self.losses("run")), 3)
+
+    def test_batch_smaller_than_the_rank_count(self):
+        model = self.model()
+        small = ("--set", "data.batch=3", "--set", "train.steps=6")
+        self.train(1, model, *small, run_dir="serial")
+        for strategy in STRATEGIES:
+            with self.subTest(strategy=strategy):
+                self.train(8, model, *small, "--strategy", strategy)
+                self.assert_close(self.losses(), self.losses("serial"), 1e-9, strategy)
+
+    def test_a_single_sample(self):
+        model = self.model()
+        single = ("--set", "data.samples=1", "--set", "data.validation_samples=1", "--set", "data.batch=1",
+                  "--set", "train.steps=4")
+        self.train(1, model, *single, run_dir="serial")
+        for ranks in (2, 3):
+            self.train(ranks, model, *single)
+            self.assert_close(self.losses(), self.losses("serial"), 1e-9, f"{ranks} ranks")
+
+    def test_single_precision_starts_from_the_same_weights(self):
+        model = self.model()
+        fp32 = ("--set", "train.precision=fp32", "--set", "train.steps=1", "--set", "train.optimizer.lr=1e-30",
+                "--set", "train.optimizer.weight_decay=0")
+        self.train(1, model, *fp32, run_dir="serial")
+        self.train(5, model, *fp32, "--strategy", "model")
+        serial = tensors(self.folder / "serial" / "checkpoints" / "latest.h5")
+        parallel = tensors(self.folder / "run" / "checkpoints" / "latest.h5")
+        for name in serial:
+            if name.startswith("parameters"):
+                self.assertTrue((serial[name] == parallel[name]).all(), name)
+
+    def test_verify_passes_and_names_tensors(self):
+        model = self.model()
+        for precision in ("fp32", "fp64"):
+            done = self.run_program(3, model, "--verify", "--set", f"train.precision={precision}")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("conv2d_1.weight", done.stdout)
+
+    def test_the_two_communication_back_ends_agree(self):
+        model = self.model()
+        self.train(4, model, run_dir="own")
+        self.train(4, model, "--set", "parallel.comm=mpi_library", run_dir="library")
+        self.assert_close(self.losses("library"), self.losses("own"), 1e-9, "mpi_library")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

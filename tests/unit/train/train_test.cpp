@@ -1,0 +1,104 @@
+#include "train/progress.hpp"
+#include "train/run_dir.hpp"
+#include "train/schedule.hpp"
+
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace soybean;
+using namespace soybean::train;
+
+config::TrainOptions with_schedule(const config::ScheduleOptions& schedule) {
+  config::TrainOptions options;
+  options.optimizer.lr = 0.8;
+  options.schedule = schedule;
+  return options;
+}
+
+TEST(Schedule, ConstantStaysAndStepFalls) {
+  const data::Order order{.samples = 10, .batch = 4}; // epochs begin within steps 0, 2, 5, 7
+  const auto constant = with_schedule({});
+  EXPECT_DOUBLE_EQ(learning_rate(constant, order, 1000), 0.8);
+  const auto by_steps = with_schedule({.name = "step", .step_steps = 3, .gamma = 0.5});
+  EXPECT_DOUBLE_EQ(learning_rate(by_steps, order, 2), 0.8);
+  EXPECT_DOUBLE_EQ(learning_rate(by_steps, order, 3), 0.4);
+  EXPECT_DOUBLE_EQ(learning_rate(by_steps, order, 6), 0.2);
+  const auto by_epochs = with_schedule({.name = "step", .step_epochs = 2, .gamma = 0.5});
+  EXPECT_DOUBLE_EQ(learning_rate(by_epochs, order, 4), 0.8); // row 16 belongs to epoch 1
+  EXPECT_DOUBLE_EQ(learning_rate(by_epochs, order, 5), 0.4); // row 20 begins epoch 2
+}
+
+class Folder : public ::testing::Test {
+protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / fmt::format("soybean-train-test-{}", getpid());
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  fs::path root_;
+};
+
+std::string error_of(const auto& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST_F(Folder, AnEarlierRunIsMovedAsideAndNothingIsLost) {
+  const std::string dir = root_ / "run";
+  EXPECT_EQ(prepare_run_dir(dir, false), "");
+  write_file(dir + "/metrics.jsonl", "first");
+  EXPECT_EQ(prepare_run_dir(dir + "/", false), dir + ".1");
+  write_file(dir + "/metrics.jsonl", "second");
+  EXPECT_EQ(prepare_run_dir(dir, true), "");
+  EXPECT_EQ(read_file(dir + "/metrics.jsonl"), "second");
+  EXPECT_EQ(prepare_run_dir(dir, false), dir + ".2");
+  EXPECT_EQ(read_file(dir + ".1/metrics.jsonl"), "first");
+  EXPECT_EQ(read_file(dir + ".2/metrics.jsonl"), "second");
+}
+
+TEST_F(Folder, RefusesWhatIsNoWritableFolder) {
+  const std::string file = root_ / "file";
+  write_file(file, "");
+  EXPECT_EQ(error_of([&] { prepare_run_dir(file, false); }),
+            fmt::format("run.dir: '{}', got a file expected a folder. choose another run.dir", file));
+  EXPECT_EQ(error_of([&] { prepare_run_dir(file + "/run", false); }),
+            fmt::format("run.dir: '{}/run' can not be made, got Not a directory expected a writable place. choose "
+                        "another with --set run.dir=…",
+                        file));
+  EXPECT_EQ(
+      error_of([&] { read_file(file + "2"); }),
+      fmt::format("{}2: can not be read, got 'No such file or directory' expected a readable file. check the path",
+                  file));
+}
+
+TEST_F(Folder, MetricsOfLaterStepsAreDropped) {
+  const std::string path = root_ / "metrics.jsonl";
+  write_file(
+      path,
+      "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\nbroken\n{\"step\":2,\"validation\":{}}\n{\"step\":3}\n{\"st");
+  truncate_metrics(path, 2);
+  EXPECT_EQ(read_file(path), "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"validation\":{}}\n");
+  truncate_metrics(root_ / "none.jsonl", 2); // no file is fine
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(duration_text(3.4), "0:03");
+  EXPECT_EQ(duration_text(247), "4:07");
+  EXPECT_EQ(duration_text(3909), "1:05:09");
+  EXPECT_EQ(duration_text(-1), "0:00");
+}
+
+} // namespace
