@@ -1,15 +1,301 @@
+// The dnn contract on oneDNN. Activations stay NHWC; weights come and go as plain OIHW and are reordered inside the
+// call to the layout the primitive likes best, which costs under a percent. Everything a call needs lies in its
+// scratch.
 #include "device/dnn.hpp"
+#include "base/error.hpp"
+#include "device/host/onednn_api.hpp"
 
-#include <dnnl.hpp>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+#include <utility>
 
 namespace soybean::device {
 
-struct DnnContext::Impl {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
+namespace {
+
+using namespace onednn;
+using dnnl::memory;
+
+constexpr std::int64_t scratch_alignment = 64;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+}
+
+std::byte* at(void* scratch, std::int64_t offset) {
+  return static_cast<std::byte*>(scratch) + offset;
+}
+
+/// A tensor of a primitive: the caller's layout and the primitive's, and the reorder between them where they differ.
+struct Operand {
+  memory user, inner; ///< the same object when the layouts agree
+  dnnl::reorder reorder;
+  std::int64_t offset = -1; ///< of inner in the scratch; -1: no reorder
+  std::unordered_map<int, memory> reorder_args;
 };
 
-DnnContext::DnnContext(int) : impl_(std::make_unique<Impl>()) {}
+/// A primitive ready to run: its operands (DNNL_ARG_…), the result last.
+struct Entry {
+  dnnl::primitive primitive;
+  std::string implementation;
+  Operand first, second, result;
+  memory scratchpad; ///< of the primitive and of the reorders: at the start of the scratch
+  std::unordered_map<int, memory> args;
+  std::int64_t scratch_bytes = 0;
+};
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+/// Puts an operand together; `into`: data goes from user to inner before the primitive, otherwise back after it.
+/// Returns the scratchpad its reorder wants.
+std::int64_t make_operand(const dnnl::engine& engine, const Desc& user, const Desc& inner, bool into, Operand& out) {
+  out.user = memory(user, engine, nullptr);
+  if (user == inner) {
+    out.inner = out.user;
+    return 0;
+  }
+  out.inner = memory(inner, engine, nullptr);
+  const dnnl::primitive_attr attr = user_scratchpad();
+  const Desc &from = into ? user : inner, &to = into ? inner : user;
+  const dnnl::reorder::primitive_desc desc(engine, from, engine, to, attr);
+  out.reorder = dnnl::reorder(desc);
+  out.reorder_args = {{DNNL_ARG_FROM, into ? out.user : out.inner}, {DNNL_ARG_TO, into ? out.inner : out.user}};
+  out.offset = 0; // placed later
+  return static_cast<std::int64_t>(desc.scratchpad_desc().get_size());
+}
+
+/// Which arguments a primitive takes and in which layouts.
+struct Signature {
+  int first = 0, second = 0, result = 0;
+  Desc first_user, second_user, result_user;
+  Desc first_inner, second_inner, result_inner;
+};
+
+Entry make_entry(const dnnl::engine& engine, const dnnl::primitive& primitive, const Desc& scratchpad,
+                 const char* implementation, const Signature& s) {
+  Entry e;
+  e.primitive = primitive;
+  e.implementation = implementation;
+  auto pad = static_cast<std::int64_t>(scratchpad.get_size());
+  pad = std::max(pad, make_operand(engine, s.first_user, s.first_inner, true, e.first));
+  pad = std::max(pad, make_operand(engine, s.second_user, s.second_inner, true, e.second));
+  pad = std::max(pad, make_operand(engine, s.result_user, s.result_inner, false, e.result));
+  const Desc bytes({pad}, memory::data_type::u8, Tag::a);
+  e.scratchpad = memory(bytes, engine, nullptr);
+  e.scratch_bytes = aligned(pad);
+  for (Operand* operand : {&e.first, &e.second, &e.result}) {
+    if (operand->offset < 0) continue;
+    operand->reorder_args[DNNL_ARG_SCRATCHPAD] = e.scratchpad;
+    operand->offset = e.scratch_bytes;
+    e.scratch_bytes += aligned(static_cast<std::int64_t>(operand->inner.get_desc().get_size()));
+  }
+  e.args = {{s.first, e.first.inner},
+            {s.second, e.second.inner},
+            {s.result, e.result.inner},
+            {DNNL_ARG_SCRATCHPAD, e.scratchpad}};
+  return e;
+}
+
+void place(Operand& operand, const float* data, void* scratch) {
+  operand.user.set_data_handle(const_cast<float*>(data));
+  if (operand.offset >= 0) operand.inner.set_data_handle(at(scratch, operand.offset));
+}
+
+void execute(Entry& e, dnnl::stream& stream, const float* first, const float* second, float* result, void* scratch) {
+  ensure(scratch || e.scratch_bytes == 0, "a vendor call without its scratch");
+  e.scratchpad.set_data_handle(scratch);
+  place(e.first, first, scratch);
+  place(e.second, second, scratch);
+  place(e.result, result, scratch);
+  if (e.first.offset >= 0) e.first.reorder.execute(stream, e.first.reorder_args);
+  if (e.second.offset >= 0) e.second.reorder.execute(stream, e.second.reorder_args);
+  e.primitive.execute(stream, e.args);
+  if (e.result.offset >= 0) e.result.reorder.execute(stream, e.result.reorder_args);
+  stream.wait();
+}
+
+bool nothing_to_sum(const Conv& c) {
+  return c.batch == 0 || c.in_channels == 0 || c.out_channels == 0 || c.out_height() <= 0 || c.out_width() <= 0;
+}
+
+void zero(float* data, std::int64_t n) {
+  if (n > 0) std::memset(data, 0, static_cast<std::size_t>(n) * sizeof(float));
+}
+
+/// Layouts of the activations inside a primitive: the caller's, or what the library likes best (and reorders to).
+enum class Activations { nhwc, any };
+
+Desc activation(Dims dims, Tag tag) {
+  return {std::move(dims), memory::data_type::f32, tag};
+}
+
+ConvDescs conv_descs(const Conv& c, Activations activations) {
+  const Tag tag = activations == Activations::nhwc ? Tag::nhwc : Tag::any;
+  const Dims w = c.groups > 1
+                     ? Dims{c.groups, c.out_channels / c.groups, c.in_channels / c.groups, c.kernel_h, c.kernel_w}
+                     : Dims{c.out_channels, c.in_channels, c.kernel_h, c.kernel_w};
+  // The library wants the end padding that its own formula for the output size needs: what stride leaves over is cut.
+  const auto end = [](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                      std::int64_t dilation) {
+    return (out - 1) * stride + dilation * (kernel - 1) + 1 - in - padding;
+  };
+  const std::int64_t oh = c.out_height(), ow = c.out_width();
+  return {.x = activation({c.batch, c.in_channels, c.height, c.width}, tag),
+          .w = Desc(w, memory::data_type::f32, Tag::any),
+          .y = activation({c.batch, c.out_channels, oh, ow}, tag),
+          .strides = {c.stride_h, c.stride_w},
+          .dilates = {c.dilation_h - 1, c.dilation_w - 1},
+          .padding_begin = {c.padding_h, c.padding_w},
+          .padding_end = {end(c.height, oh, c.kernel_h, c.stride_h, c.padding_h, c.dilation_h),
+                          end(c.width, ow, c.kernel_w, c.stride_w, c.padding_w, c.dilation_w)}};
+}
+
+Entry make_conv(const dnnl::engine& engine, const Conv& c, ConvPass pass, Activations activations) {
+  const ConvDescs d = conv_descs(c, activations);
+  const Desc x = activation({c.batch, c.in_channels, c.height, c.width}, Tag::nhwc);
+  const Desc y = activation({c.batch, c.out_channels, c.out_height(), c.out_width()}, Tag::nhwc);
+  const Desc w(d.w.dims(), memory::data_type::f32, c.groups > 1 ? Tag::goihw : Tag::oihw);
+  const dnnl::primitive_attr attr = user_scratchpad();
+  const auto forward = conv_forward_desc(engine, d, attr);
+  if (pass == ConvPass::forward)
+    return make_entry(engine, ConvForward(forward), forward.scratchpad_desc(), forward.impl_info_str(),
+                      {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, x, w, y, forward.src_desc(),
+                       forward.weights_desc(), forward.dst_desc()});
+  if (pass == ConvPass::backward_data) {
+    const auto desc = conv_backward_data_desc(engine, d, attr, forward);
+    return make_entry(engine, ConvBackwardData(desc), desc.scratchpad_desc(), desc.impl_info_str(),
+                      {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, y, w, x, desc.diff_dst_desc(),
+                       desc.weights_desc(), desc.diff_src_desc()});
+  }
+  const auto desc = conv_backward_weights_desc(engine, d, attr, forward);
+  return make_entry(engine, ConvBackwardWeights(desc), desc.scratchpad_desc(), desc.impl_info_str(),
+                    {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, y, x, w, desc.diff_dst_desc(),
+                     desc.src_desc(), desc.diff_weights_desc()});
+}
+
+bool is_slow(const Entry& e) {
+  return e.implementation.starts_with("ref");
+}
+
+Entry make_matmul(const dnnl::engine& engine, const Matmul& s) {
+  const auto matrix = [](std::int64_t rows, std::int64_t columns, bool transposed) {
+    return Desc({rows, columns}, memory::data_type::f32, transposed ? Tag::ba : Tag::ab);
+  };
+  const Desc a = matrix(s.m, s.k, s.a_transposed), b = matrix(s.k, s.n, s.b_transposed), c = matrix(s.m, s.n, false);
+  const auto desc = matmul_desc(engine, a, b, c, user_scratchpad());
+  return make_entry(engine, dnnl::matmul(desc), desc.scratchpad_desc(), desc.impl_info_str(),
+                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, a, b, c, a, b, c});
+}
+
+} // namespace
+
+struct DnnContext::Impl {
+  int threads = 1;
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::map<std::pair<Conv, ConvPass>, Entry> convs;
+  std::map<Matmul, Entry> matmuls;
+
+  /// The library takes the number of threads from OpenMP when it makes a primitive and when it runs one.
+  void use_threads() const { omp_set_num_threads(threads); }
+
+  Entry& conv(const Conv& shape, ConvPass pass) {
+    const auto found = convs.find({shape, pass});
+    if (found != convs.end()) return found->second;
+    use_threads();
+    Entry entry = make_conv(engine, shape, pass, Activations::nhwc);
+    if (is_slow(entry)) { // rare shapes: another layout may have a fast implementation
+      Entry other = make_conv(engine, shape, pass, Activations::any);
+      if (!is_slow(other)) entry = std::move(other);
+    }
+    return convs.emplace(std::pair{shape, pass}, std::move(entry)).first->second;
+  }
+
+  Entry& product(const Matmul& shape) {
+    const auto found = matmuls.find(shape);
+    if (found != matmuls.end()) return found->second;
+    use_threads();
+    return matmuls.emplace(shape, make_matmul(engine, shape)).first->second;
+  }
+};
+
+DnnContext::DnnContext(int threads) : impl_(std::make_unique<Impl>()) {
+  impl_->threads = threads;
+}
 DnnContext::~DnnContext() = default;
+
+std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass) {
+  return nothing_to_sum(conv) ? 0 : exec.dnn().impl().conv(conv, pass).scratch_bytes;
+}
+
+std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass) {
+  return nothing_to_sum(conv) ? "none" : exec.dnn().impl().conv(conv, pass).implementation;
+}
+
+namespace {
+
+/// Runs a pass, or clears the result when its sum is empty.
+void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, const float* first, const float* second, float* result,
+              std::int64_t result_size, void* scratch) {
+  if (nothing_to_sum(conv)) return zero(result, result_size);
+  DnnContext::Impl& impl = exec.dnn().impl();
+  Entry& entry = impl.conv(conv, pass);
+  impl.use_threads();
+  execute(entry, impl.stream, first, second, result, scratch);
+}
+
+} // namespace
+
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch) {
+  run_conv(exec, conv, ConvPass::forward, x, w, y, conv.output_size(), scratch);
+}
+
+void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch) {
+  run_conv(exec, conv, ConvPass::backward_data, dy, w, dx, conv.input_size(), scratch);
+}
+
+void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, const float* x, float* dw,
+                           void* scratch) {
+  run_conv(exec, conv, ConvPass::backward_weights, dy, x, dw, conv.weight_size(), scratch);
+}
+
+namespace {
+
+/// Only a product with transposed b goes through a primitive: elsewhere the library's sgemm is as fast or faster.
+bool uses_primitive(const Matmul& s) {
+  return s.b_transposed && !s.a_transposed;
+}
+
+bool is_empty(const Matmul& s) {
+  return s.m == 0 || s.n == 0 || s.k == 0;
+}
+
+} // namespace
+
+std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape) {
+  return is_empty(shape) || !uses_primitive(shape) ? 0 : exec.dnn().impl().product(shape).scratch_bytes;
+}
+
+void matmul(const Exec& exec, const Matmul& s, const float* a, const float* b, float* c, void* scratch) {
+  if (is_empty(s)) return zero(c, s.m * s.n);
+  DnnContext::Impl& impl = exec.dnn().impl();
+  if (uses_primitive(s)) {
+    Entry& entry = impl.product(s);
+    impl.use_threads();
+    return execute(entry, impl.stream, a, b, c, scratch);
+  }
+  impl.use_threads();
+  const dnnl_status_t status = dnnl_sgemm(s.a_transposed ? 'T' : 'N', s.b_transposed ? 'T' : 'N', s.m, s.n, s.k, 1.0f,
+                                          a, s.a_transposed ? s.m : s.k, b, s.b_transposed ? s.k : s.n, 0.0f, c, s.n);
+  ensure(status == dnnl_success, "dnnl_sgemm refused its arguments");
+}
 
 } // namespace soybean::device
