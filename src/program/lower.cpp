@@ -145,7 +145,9 @@ private:
   void add_step(NodeId n, const tiling::Step& step, BufferId from, BufferId to, bool control) {
     Instruction instruction{.kind = Kind::slice, .node = n, .inputs = {from}, .outputs = {to}, .step = step};
     instruction.control = control;
-    if (step.kind != tiling::StepKind::slice) {
+    if (step.kind == tiling::StepKind::exchange && step.elements == 0) // nobody lacks anything
+      instruction.step.kind = tiling::StepKind::slice;
+    if (instruction.step.kind != tiling::StepKind::slice) {
       instruction.kind = Kind::start;
       instruction.token = tokens_++;
     }

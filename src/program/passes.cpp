@@ -10,12 +10,19 @@
 namespace soybean::program {
 namespace {
 
-/// Local bytes of two buffers are the same on every rank and laid out alike.
+/// The tiling with terms of sums taken for copies: the same blocks.
+tiling::Tiling blocks_of(tiling::Tiling tiling) {
+  for (tiling::Entry& entry : tiling)
+    if (entry.kind == tiling::Kind::partial) entry = tiling::replicate();
+  return tiling;
+}
+
+/// On every rank the two buffers take equally many bytes, laid out alike.
 bool same_memory(const graph::Graph& graph, const Program& program, BufferId a, BufferId b) {
   const Buffer &x = program.buffers[a], &y = program.buffers[b];
   const graph::Tensor &s = graph.tensors[x.tensor], &t = graph.tensors[y.tensor];
   if (s.dtype != t.dtype || s.spatial != t.spatial) return false;
-  if (s.shape == t.shape) return x.tiling == y.tiling;
+  if (s.shape == t.shape) return blocks_of(x.tiling) == blocks_of(y.tiling);
   for (int rank = 0; rank < tiling::ranks(program.mesh); ++rank) // flatten: other dims, same elements
     if (volume(tiling::block(x.tiling, s.shape, program.mesh, rank)) !=
         volume(tiling::block(y.tiling, t.shape, program.mesh, rank)))

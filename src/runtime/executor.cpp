@@ -1,0 +1,370 @@
+#include "runtime/executor.hpp"
+
+#include "base/error.hpp"
+#include "kernels/kernel.hpp"
+#include "runtime/transfer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace soybean::runtime {
+namespace {
+
+using device::TensorView;
+using program::BufferId;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A kernel's call with its blocks in place.
+struct Compute {
+  const kernels::Kernel* kernel = nullptr;
+  std::vector<TensorView> inputs, outputs;
+  void* scratch = nullptr;
+};
+
+/// One instruction, ready to run: which of the two is filled follows from its kind. A wait refers to its start.
+struct Ready {
+  Kind kind = Kind::free;
+  Compute compute;
+  Transfer transfer;
+  std::size_t start = 0;
+  comm::Token token = 0;
+};
+
+TensorView make_view(const graph::Graph& graph, const Program& program, BufferId b, const Box& box, void* data) {
+  const graph::Tensor& t = graph.tensors[program.buffers[b].tensor];
+  return {.data = data, .dtype = t.dtype, .box = box, .global = t.shape, .spatial = t.spatial};
+}
+
+/// True if nothing reads the start's source once it has been waited for, nor anything else meanwhile: the next mention
+/// is its `free`.
+bool source_dies(const Program& program, std::size_t start) {
+  const BufferId source = program.instructions[start].inputs[0];
+  if (program.buffers[source].life != program::Life::transient) return false;
+  std::map<std::int32_t, BufferId> under_way;
+  for (std::size_t i = 0; i < start; ++i) {
+    const Instruction& other = program.instructions[i];
+    if (other.kind == Kind::start) under_way[other.token] = other.inputs[0];
+    if (other.kind == Kind::wait) under_way.erase(other.token);
+  }
+  for (const auto& [token, buffer] : under_way)
+    if (buffer == source) return false;
+  for (std::size_t i = start + 1; i < program.instructions.size(); ++i) {
+    const Instruction& other = program.instructions[i];
+    if (std::count(other.inputs.begin(), other.inputs.end(), source) > 0) return other.kind == Kind::free;
+  }
+  return false;
+}
+
+} // namespace
+
+/// A program with its memory and its calls.
+struct Executor::Prepared {
+  Program program;
+  program::Layout layout;
+  std::vector<Ready> ready;
+  Profile profile;
+};
+
+namespace {
+
+/// Sizes and prepares the instructions of one program on one rank.
+class Preparer {
+public:
+  Preparer(const graph::Graph& graph, const Program& program, const Context& context)
+      : graph_(graph), program_(program), context_(context) {
+    for (const program::Buffer& b : program.buffers)
+      boxes_.push_back(tiling::block(b.tiling, graph.tensors[b.tensor].shape, context.mesh, context.rank));
+  }
+
+  program::Workspaces workspaces() const {
+    program::Workspaces bytes;
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      std::int64_t need = 0;
+      if (instruction.kind == Kind::compute) {
+        const Compute c = compute(instruction, nullptr, nullptr);
+        need = c.kernel->scratch_bytes ? c.kernel->scratch_bytes(context_.exec, call(instruction, c)) : 0;
+      } else if (instruction.kind == Kind::start) {
+        need = transfer(i, nullptr, nullptr).staging_bytes;
+      }
+      bytes.push_back(need);
+    }
+    return bytes;
+  }
+
+  std::vector<Ready> ready(const program::Layout& layout, const device::Arena& arena) const {
+    std::vector<Ready> result(program_.instructions.size());
+    std::map<std::int32_t, std::size_t> started;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      void* workspace = layout.workspace_offsets[i] >= 0 ? arena.at(layout.workspace_offsets[i]) : nullptr;
+      Ready& r = result[i];
+      r.kind = instruction.kind;
+      switch (instruction.kind) {
+      case Kind::compute:
+        r.compute = compute(instruction, &layout, &arena);
+        r.compute.scratch = workspace;
+        break;
+      case Kind::slice:
+        r.transfer = transfer(i, &layout, &arena);
+        break;
+      case Kind::start:
+        r.transfer = transfer(i, &layout, &arena, workspace);
+        started[instruction.token] = i;
+        break;
+      case Kind::wait:
+        r.start = started.at(instruction.token);
+        break;
+      case Kind::free:
+        break;
+      }
+    }
+    return result;
+  }
+
+  kernels::Call call(const Instruction& instruction, const Compute& c) const {
+    return {.node = graph_.nodes[instruction.node],
+            .inputs = c.inputs,
+            .outputs = c.outputs,
+            .scratch = c.scratch,
+            .training = program_.training};
+  }
+
+private:
+  TensorView view(BufferId b, const program::Layout* layout, const device::Arena* arena) const {
+    void* data = arena ? arena->at(layout->offsets[b]) : nullptr;
+    return make_view(graph_, program_, b, boxes_[b], data);
+  }
+
+  Compute compute(const Instruction& instruction, const program::Layout* layout, const device::Arena* arena) const {
+    Compute c;
+    c.kernel = &kernels::find(graph_.nodes[instruction.node].op, graph_.precision);
+    for (BufferId b : instruction.inputs) c.inputs.push_back(view(b, layout, arena));
+    for (BufferId b : instruction.outputs) c.outputs.push_back(view(b, layout, arena));
+    return c;
+  }
+
+  Transfer transfer(std::size_t index, const program::Layout* layout, const device::Arena* arena,
+                    void* staging = nullptr) const {
+    const Instruction& instruction = program_.instructions[index];
+    Transfer t = prepare_transfer({.mesh = context_.mesh,
+                                   .rank = context_.rank,
+                                   .step = instruction.step,
+                                   .from = view(instruction.inputs[0], layout, arena),
+                                   .to = view(instruction.outputs[0], layout, arena),
+                                   .from_dies = instruction.kind == Kind::start && source_dies(program_, index)},
+                                  staging);
+    t.collective.control = instruction.control;
+    t.collective.label = program_.buffers[instruction.inputs[0]].name + " to " +
+                         tiling::to_string(program_.buffers[instruction.outputs[0]].tiling);
+    return t;
+  }
+
+  const graph::Graph& graph_;
+  const Program& program_;
+  const Context& context_;
+  std::vector<Box> boxes_;
+};
+
+/// Keeps count of where the time and bytes of a step go.
+class Meter {
+public:
+  Meter(Profile& profile, const comm::Comm& comm) : profile_(profile), comm_(comm), begin_(now()), mark_(begin_) {
+    before_ = seen_ = comm.counters();
+    profile_.last = {};
+  }
+  void computed(std::size_t instruction) {
+    const double seconds = lap();
+    profile_.instructions[instruction].computing_seconds += seconds;
+    profile_.last.computing_seconds += seconds;
+  }
+  void waited(std::size_t instruction) {
+    const double seconds = lap();
+    const comm::Counters& counters = comm_.counters();
+    Work& work = profile_.instructions[instruction];
+    work.waiting_seconds += seconds;
+    work.received_bytes +=
+        counters.received_bytes - seen_.received_bytes + counters.control_bytes - seen_.control_bytes;
+    seen_ = counters;
+    profile_.last.waiting_seconds += seconds;
+  }
+  void finish() {
+    Totals& last = profile_.last;
+    last.seconds = now() - begin_;
+    last.data_bytes = comm_.counters().received_bytes - before_.received_bytes;
+    last.control_bytes = comm_.counters().control_bytes - before_.control_bytes;
+    Totals& sum = profile_.sum;
+    sum.seconds += last.seconds;
+    sum.computing_seconds += last.computing_seconds;
+    sum.waiting_seconds += last.waiting_seconds;
+    sum.data_bytes += last.data_bytes;
+    sum.control_bytes += last.control_bytes;
+    ++profile_.steps;
+  }
+
+private:
+  double lap() {
+    const double t = now();
+    return t - std::exchange(mark_, t);
+  }
+  Profile& profile_;
+  const comm::Comm& comm_;
+  double begin_, mark_;
+  comm::Counters before_, seen_;
+};
+
+double scalar(const TensorView& view) {
+  switch (view.dtype) {
+  case DType::f32:
+    return static_cast<double>(*view.as<float>());
+  case DType::f64:
+    return *view.as<double>();
+  case DType::i32:
+    return static_cast<double>(*view.as<std::int32_t>());
+  }
+  return 0;
+}
+
+} // namespace
+
+Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, const Context& context)
+    : graph_(graph), context_(context) {
+  ensure(!programs.empty(), "executor: no program");
+  ensure(tiling::ranks(context.mesh) == context.comm.size(), "executor: the mesh is not one of these ranks");
+  std::int64_t bytes = 0;
+  for (Program& program : programs) {
+    ensure(program.mesh == context.mesh, "executor: the program is for another mesh");
+    auto prepared = std::make_unique<Prepared>();
+    prepared->program = std::move(program);
+    const program::Workspaces workspaces = Preparer(graph, prepared->program, context).workspaces();
+    prepared->layout = program::assign_memory(graph, prepared->program, context.rank, workspaces);
+    prepared->profile.instructions.resize(prepared->program.instructions.size());
+    bytes = std::max(bytes, prepared->layout.arena_bytes);
+    programs_.push_back(std::move(prepared));
+  }
+  arena_ = device::Arena(bytes);
+  for (auto& p : programs_) p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
+  list_blocks();
+}
+
+Executor::~Executor() = default;
+
+void Executor::list_blocks() {
+  const Prepared& first = *programs_.front();
+  for (const auto& p : programs_)
+    for (std::size_t b = 0; b < std::max(first.program.buffers.size(), p->program.buffers.size()); ++b) {
+      const bool here = b < p->program.buffers.size() && p->program.buffers[b].life != program::Life::transient;
+      const bool there = b < first.program.buffers.size() && first.program.buffers[b].life != program::Life::transient;
+      if (!here && !there) break;
+      ensure(here && there && p->program.buffers[b].name == first.program.buffers[b].name &&
+                 p->layout.offsets[b] == first.layout.offsets[b],
+             "executor: the programs do not share their persistent and fed buffers");
+    }
+  for (std::size_t b = 0; b < first.program.buffers.size(); ++b) {
+    const program::Buffer& buffer = first.program.buffers[b];
+    if (buffer.life == program::Life::transient) break;
+    (buffer.life == program::Life::persistent ? persistent_ : fed_)
+        .push_back({buffer.tensor, buffer.tiling, view(0, static_cast<BufferId>(b))});
+  }
+}
+
+void Executor::run(int program) {
+  Prepared& p = *programs_.at(program);
+  Meter meter(p.profile, context_.comm);
+  int under_way = 0;
+  for (std::size_t i = 0; i < p.ready.size(); ++i) {
+    Ready& r = p.ready[i];
+    switch (r.kind) {
+    case Kind::compute:
+      r.compute.kernel->run(context_.exec, {.node = graph_.nodes[p.program.instructions[i].node],
+                                            .inputs = r.compute.inputs,
+                                            .outputs = r.compute.outputs,
+                                            .scratch = r.compute.scratch,
+                                            .training = p.program.training});
+      if (under_way > 0) context_.comm.poll();
+      meter.computed(i);
+      break;
+    case Kind::slice:
+      run_before(context_.exec, r.transfer);
+      meter.computed(i);
+      break;
+    case Kind::start:
+      run_before(context_.exec, r.transfer);
+      meter.computed(i);
+      if (!r.transfer.communicates) break;
+      r.token = context_.comm.start(r.transfer.collective, context_.exec);
+      ++under_way;
+      meter.waited(i);
+      break;
+    case Kind::wait: {
+      const Ready& start = p.ready[r.start];
+      if (start.transfer.communicates) {
+        context_.comm.wait(start.token);
+        --under_way;
+        meter.waited(i);
+      }
+      run_after(context_.exec, start.transfer);
+      meter.computed(i);
+      break;
+    }
+    case Kind::free:
+      break;
+    }
+  }
+  context_.exec.fence();
+  meter.finish();
+}
+
+const Executor::Prepared& Executor::at(int program) const {
+  ensure(program >= 0 && program < static_cast<int>(programs_.size()), "executor: no such program");
+  return *programs_[program];
+}
+
+const Block& Executor::persistent(graph::TensorId tensor) const {
+  const auto found =
+      std::find_if(persistent_.begin(), persistent_.end(), [&](const Block& b) { return b.tensor == tensor; });
+  ensure(found != persistent_.end(), "executor: that tensor is not kept over steps");
+  return *found;
+}
+
+TensorView Executor::view(int program, BufferId buffer) const {
+  const Prepared& p = at(program);
+  return make_view(graph_, p.program, buffer, p.layout.boxes[buffer], arena_.at(p.layout.offsets[buffer]));
+}
+
+std::vector<double> Executor::metrics(int program) const {
+  context_.exec.fence();
+  std::vector<double> values;
+  for (BufferId b : at(program).program.metrics) values.push_back(scalar(view(program, b)));
+  return values;
+}
+
+const Program& Executor::program(int program) const {
+  return at(program).program;
+}
+
+const program::Layout& Executor::layout(int program) const {
+  return at(program).layout;
+}
+
+const Profile& Executor::profile(int program) const {
+  return at(program).profile;
+}
+
+std::int64_t arena_bytes(const graph::Graph& graph, const std::vector<Program>& programs, const Context& context) {
+  std::int64_t bytes = 0;
+  for (const Program& program : programs) {
+    const program::Workspaces workspaces = Preparer(graph, program, context).workspaces();
+    bytes = std::max(bytes, program::assign_memory(graph, program, context.rank, workspaces).arena_bytes);
+  }
+  return bytes;
+}
+
+} // namespace soybean::runtime

@@ -1,0 +1,68 @@
+#pragma once
+// Runs programs on one rank: one arena for all of them, calls prepared once, a straight loop per step. Made by the
+// training loop and the tests; it alone knows how buffers, kernels and collectives come together.
+#include "device/arena.hpp"
+#include "device/tensor_view.hpp"
+#include "graph/graph.hpp"
+#include "program/memory.hpp"
+#include "program/program.hpp"
+#include "runtime/context.hpp"
+#include "runtime/profile.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace soybean::runtime {
+
+/// This rank's block of a tensor that outlives a step or is written by the host.
+struct Block {
+  graph::TensorId tensor;
+  tiling::Tiling tiling;
+  device::TensorView view;
+};
+
+class Executor {
+public:
+  /// Places the buffers of all programs (persistent and fed ones at the same place in each) and allocates the arena,
+  /// zeroed. Copies the programs; graph and context's references must outlive it. Throws Error when there is no room.
+  Executor(const graph::Graph& graph, std::vector<program::Program> programs, const Context& context);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Runs one step of programs[program]. Collective over the context's ranks.
+  void run(int program);
+
+  /// Parameters and states, in the order of their tensors: each in its stored tiling.
+  const std::vector<Block>& persistent() const noexcept { return persistent_; }
+  const Block& persistent(graph::TensorId tensor) const; ///< throws Bug if there is none
+  /// What the host writes before each step: inputs, labels, weights, hyper, once per tiling they are needed in.
+  const std::vector<Block>& fed() const noexcept { return fed_; }
+  /// The memory of a buffer; its contents are only there during its life.
+  device::TensorView view(int program, program::BufferId buffer) const;
+  /// Values of Graph::metrics after the latest run of that program, the same on every rank.
+  std::vector<double> metrics(int program) const;
+
+  const program::Program& program(int program) const;
+  const program::Layout& layout(int program) const;
+  const Profile& profile(int program) const;
+  const Context& context() const noexcept { return context_; }
+  std::int64_t arena_bytes() const noexcept { return arena_.bytes(); }
+
+private:
+  struct Prepared; // one program, ready to run
+  void list_blocks();
+  const Prepared& at(int program) const;
+
+  const graph::Graph& graph_;
+  Context context_;
+  std::vector<std::unique_ptr<Prepared>> programs_;
+  device::Arena arena_;
+  std::vector<Block> persistent_, fed_;
+};
+
+/// Bytes of arena the programs would take on this rank: what the executor would allocate. For preflight and reports.
+std::int64_t arena_bytes(const graph::Graph& graph, const std::vector<program::Program>& programs,
+                         const Context& context);
+
+} // namespace soybean::runtime

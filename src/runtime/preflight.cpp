@@ -1,0 +1,185 @@
+#include "runtime/preflight.hpp"
+
+#include "base/error.hpp"
+#include "runtime/context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+namespace soybean::runtime {
+namespace {
+
+/// RankFacts and the disk as bytes, to be gathered.
+struct Record {
+  char host[256] = {};
+  unsigned char cores[max_cores / 8] = {};
+  std::int64_t threads = 1, free_memory = 0, needed_memory = 0;
+  char disk_type[32] = {};
+  std::int64_t disk_free = 0, disk_total = 0;
+};
+static_assert(std::is_trivially_copyable_v<Record>);
+
+void put(std::span<char> to, const std::string& text) {
+  std::copy_n(text.begin(), std::min(text.size(), to.size() - 1), to.begin());
+}
+
+std::vector<Record> gather(comm::Comm& comm, const Record& mine) {
+  const std::vector<std::byte> bytes = comm.gather_all(std::as_bytes(std::span(&mine, 1)));
+  ensure(bytes.size() == sizeof(Record) * static_cast<std::size_t>(comm.size()), "preflight: records of all ranks");
+  std::vector<Record> all(comm.size());
+  std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
+  return all;
+}
+
+Record own_record() {
+  Record record;
+  put(record.host, host_name());
+  const Cores cores = bound_cores();
+  for (int c = 0; c < max_cores; ++c)
+    if (cores[c]) record.cores[c / 8] |= static_cast<unsigned char>(1u << (c % 8));
+  return record;
+}
+
+RankFacts facts_of(const Record& record) {
+  RankFacts facts;
+  facts.host = record.host;
+  for (int c = 0; c < max_cores; ++c) facts.cores[c] = (record.cores[c / 8] >> (c % 8)) & 1u;
+  facts.threads = static_cast<int>(record.threads);
+  facts.free_memory = record.free_memory;
+  facts.needed_memory = record.needed_memory;
+  return facts;
+}
+
+std::string gigabytes(std::int64_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
+}
+
+void list_hosts(Preflight& facts) {
+  std::vector<Cores> cores;
+  for (const RankFacts& rank : facts.ranks) {
+    const auto found = std::find_if(facts.hosts.begin(), facts.hosts.end(),
+                                    [&](const HostFacts& host) { return host.name == rank.host; });
+    const std::size_t h = static_cast<std::size_t>(found - facts.hosts.begin());
+    if (found == facts.hosts.end()) {
+      facts.hosts.push_back({.name = rank.host, .free_memory = rank.free_memory});
+      cores.emplace_back();
+    }
+    HostFacts& host = facts.hosts[h];
+    ++host.ranks;
+    cores[h] |= rank.cores;
+    host.cores = static_cast<int>(cores[h].count());
+    host.threads += rank.threads;
+    host.free_memory = std::min(host.free_memory, rank.free_memory);
+    host.needed_memory += rank.needed_memory;
+  }
+}
+
+void advise_host(const HostFacts& host, std::vector<std::string>& advice) {
+  if (host.threads > host.cores)
+    advice.push_back(fmt::format("host {}: {} ranks use {} threads on {} cores. Start fewer ranks per host or set "
+                                 "run.threads lower",
+                                 host.name, host.ranks, host.threads, host.cores));
+  if (host.ranks > 1 && host.cores == 1)
+    advice.push_back(fmt::format("host {}: all {} ranks are bound to one core. Pass --bind-to none to mpirun or give "
+                                 "srun --cpus-per-task",
+                                 host.name, host.ranks));
+  if (host.needed_memory > host.free_memory)
+    advice.push_back(fmt::format("host {}: {} free, {} needed. Use more hosts or a smaller data.batch", host.name,
+                                 gigabytes(host.free_memory), gigabytes(host.needed_memory)));
+  else if (host.needed_memory > host.free_memory / 10 * 9)
+    advice.push_back(fmt::format("host {}: {} of {} free memory needed. Close other programs or use more hosts",
+                                 host.name, gigabytes(host.needed_memory), gigabytes(host.free_memory)));
+}
+
+void advise_shared_cores(const Preflight& facts, std::vector<std::string>& advice) {
+  for (std::size_t a = 0; a < facts.ranks.size(); ++a)
+    for (std::size_t b = a + 1; b < facts.ranks.size(); ++b) {
+      const RankFacts &x = facts.ranks[a], &y = facts.ranks[b];
+      if (x.host != y.host || x.cores.count() != 1 || x.cores != y.cores) continue;
+      const auto host =
+          std::find_if(facts.hosts.begin(), facts.hosts.end(), [&](const HostFacts& h) { return h.name == x.host; });
+      if (host != facts.hosts.end() && host->cores == 1) continue; // said already
+      advice.push_back(fmt::format("host {}: ranks {} and {} are bound to the same single core. Pass --bind-to core or "
+                                   "--bind-to none to mpirun",
+                                   x.host, a, b));
+      return; // once
+    }
+}
+
+void advise_disk(const Preflight& facts, std::vector<std::string>& advice) {
+  const FileSystem& disk = facts.disk;
+  if (disk.type == "tmpfs" || disk.type == "ramfs")
+    advice.push_back(fmt::format("run directory {}: on {}, checkpoints take memory and do not survive the node. Set "
+                                 "run.dir to a disk",
+                                 facts.run_dir, disk.type));
+  if (disk.total_bytes > 0 && disk.free_bytes < disk.total_bytes / 50)
+    advice.push_back(fmt::format("run directory {}: {} of {} free. Make room, checkpoints need it", facts.run_dir,
+                                 gigabytes(disk.free_bytes), gigabytes(disk.total_bytes)));
+}
+
+} // namespace
+
+int thread_count(int requested, comm::Comm& comm) {
+  const std::vector<Record> records = gather(comm, own_record()); // collective, whatever was requested
+  if (requested >= 1) return requested;
+  const RankFacts me = facts_of(records[comm.rank()]);
+  int sharing = 0;
+  for (const Record& record : records) {
+    const RankFacts other = facts_of(record);
+    if (other.host == me.host && (other.cores & me.cores).any()) ++sharing;
+  }
+  return std::max(1, static_cast<int>(me.cores.count()) / std::max(1, sharing));
+}
+
+Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input) {
+  Record mine = own_record();
+  mine.threads = input.threads;
+  mine.free_memory = free_memory();
+  mine.needed_memory = input.needed_memory;
+  const FileSystem disk = file_system(input.run_dir);
+  put(mine.disk_type, disk.type);
+  mine.disk_free = disk.free_bytes;
+  mine.disk_total = disk.total_bytes;
+  const std::vector<Record> records = gather(comm, mine);
+  Preflight facts;
+  for (const Record& record : records) facts.ranks.push_back(facts_of(record));
+  facts.mpi = input.mpi;
+  facts.run_dir = input.run_dir;
+  facts.disk = {records[0].disk_type, records[0].disk_free, records[0].disk_total};
+  judge(facts);
+  return facts;
+}
+
+void judge(Preflight& facts) {
+  facts.hosts.clear();
+  facts.advice.clear();
+  list_hosts(facts);
+  facts.free_memory_per_rank = std::numeric_limits<std::int64_t>::max();
+  for (const HostFacts& host : facts.hosts) {
+    facts.free_memory_per_rank = std::min(facts.free_memory_per_rank, host.free_memory / host.ranks);
+    advise_host(host, facts.advice);
+  }
+  advise_shared_cores(facts, facts.advice);
+  advise_disk(facts, facts.advice);
+}
+
+std::string to_string(const Preflight& facts) {
+  std::string text = fmt::format("{} rank{} on {} host{}, {}\n", facts.ranks.size(), facts.ranks.size() == 1 ? "" : "s",
+                                 facts.hosts.size(), facts.hosts.size() == 1 ? "" : "s",
+                                 facts.mpi.empty() ? "without MPI" : facts.mpi);
+  for (const HostFacts& host : facts.hosts)
+    text += fmt::format("  {}: {} ranks, {} cores, {} threads, {} free{}\n", host.name, host.ranks, host.cores,
+                        host.threads, gigabytes(host.free_memory),
+                        host.needed_memory > 0 ? ", " + gigabytes(host.needed_memory) + " needed" : "");
+  text +=
+      fmt::format("run directory {}: {}, {} free\n", facts.run_dir, facts.disk.type, gigabytes(facts.disk.free_bytes));
+  for (const std::string& line : facts.advice) text += "advice: " + line + "\n";
+  return text;
+}
+
+} // namespace soybean::runtime

@@ -1,0 +1,56 @@
+#pragma once
+// The report before training: ranks, hosts, cores, memory, MPI, file system; each known fault with its line of advice.
+// `gather_preflight` asks all ranks; everything after is plain data, judged by `advise`.
+#include "comm/comm.hpp"
+#include "runtime/host.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace soybean::runtime {
+
+/// What one rank says of itself.
+struct RankFacts {
+  std::string host;
+  Cores cores; ///< it may run on
+  int threads = 1;
+  std::int64_t free_memory = 0; ///< of its host
+  std::int64_t needed_memory = 0;
+};
+
+struct HostFacts {
+  std::string name;
+  int ranks = 0;
+  int cores = 0; ///< that any of its ranks may run on
+  std::int64_t free_memory = 0;
+  std::int64_t needed_memory = 0; ///< arenas of all its ranks
+  int threads = 0;                ///< of all its ranks
+};
+
+struct Preflight {
+  std::vector<RankFacts> ranks;          ///< by rank
+  std::vector<HostFacts> hosts;          ///< in the order they first appear
+  std::string mpi;                       ///< library and version
+  std::int64_t free_memory_per_rank = 0; ///< the least: a host's free memory over its ranks
+  std::string run_dir;
+  FileSystem disk; ///< of run_dir, as rank 0 sees it
+  std::vector<std::string> advice;
+};
+
+struct PreflightInput {
+  int threads = 1;                ///< of this rank
+  std::int64_t needed_memory = 0; ///< this rank's arena; 0: not known yet
+  std::string run_dir = ".";
+  std::string mpi; ///< comm::mpi_library_version()
+};
+
+/// Collective; every rank gets the same facts.
+Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input);
+
+/// Hosts, least memory and advice from the ranks' facts and the disk.
+void judge(Preflight& facts);
+
+std::string to_string(const Preflight& facts);
+
+} // namespace soybean::runtime
