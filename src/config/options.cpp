@@ -33,24 +33,6 @@ double positive(const Table& table, std::string_view key, double fallback) {
   return value;
 }
 
-std::string model_name(const Table& root) {
-  const auto is_good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == '+';
-  };
-  const Table model = root.table("model");
-  if (!model.has("name")) {
-    std::string stem = std::filesystem::path(root.file()).stem().string();
-    std::replace_if(
-        stem.begin(), stem.end(), [&](char c) { return !is_good(c); }, '_');
-    return stem.empty() || stem.front() == '.' ? "model" + stem : stem;
-  }
-  const std::string name = model.text("name", required);
-  if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), is_good))
-    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "It also names the run's folder.");
-  return name;
-}
-
 NormaliseOptions read_normalise(const Table& table) {
   NormaliseOptions options;
   options.scale = table.real("scale", options.scale);
@@ -173,9 +155,26 @@ RunOptions read_run(const Table& table, const std::string& name) {
 
 } // namespace
 
+std::string model_name(const Table& model) {
+  const auto is_good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.' || c == '+';
+  };
+  if (!model.has("name")) {
+    std::string stem = std::filesystem::path(model.file()).stem().string();
+    std::replace_if(
+        stem.begin(), stem.end(), [&](char c) { return !is_good(c); }, '_');
+    return stem.empty() || stem.front() == '.' ? "model" + stem : stem;
+  }
+  const std::string name = model.text("name", required);
+  if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), is_good))
+    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "It also names the run's folder.");
+  return name;
+}
+
 RunConfig read_run_config(const Table& root) {
   RunConfig config;
-  config.model_name = model_name(root);
+  config.model_name = model_name(root.table("model"));
   config.data = read_data(root.table("data"));
   config.train = read_train(root.table("train"));
   config.parallel = read_parallel(root.table("parallel"));

@@ -87,6 +87,9 @@ struct RunConfig {
   RunOptions run;
 };
 
+/// The name in a [model] table: letters, digits and ._-+ (it names the run's folder); without one the file's name.
+std::string model_name(const Table& model);
+
 /// Reads and checks every section but [model] (of which it takes the name). Overrides must have been applied. Where the
 /// file says `epochs` and --set says `steps` (or plan and strategy), the override wins. Throws Error. Call
 /// root.report_unread() when the model has been read too.

@@ -1,0 +1,177 @@
+#include "frontend/layers.hpp"
+
+#include "base/error.hpp"
+
+#include <array>
+#include <utility>
+
+namespace soybean::frontend {
+
+namespace {
+
+using config::Limits;
+using config::required;
+using config::Table;
+using graph::Graph;
+using graph::TensorId;
+using Inputs = std::vector<TensorId>;
+
+constexpr Limits from_zero{.low = 0};
+constexpr Limits from_one{.low = 1};
+constexpr ops::Pair ones{1, 1};
+constexpr ops::Pair zeros{0, 0};
+
+Append read_conv2d(const Table& table, const ModelOptions& model) {
+  const ops::Conv2dOptions options{
+      .channels = table.integer("channels", required, from_one),
+      .kernel = table.pair("kernel", required, from_one),
+      .stride = table.pair("stride", ones, from_one),
+      .padding = table.pair("padding", zeros, from_zero),
+      .dilation = table.pair("dilation", ones, from_one),
+      .groups = table.integer("groups", 1, from_one),
+      .bias = table.boolean("bias", true) && model.bias,
+      .init = read_init(table, model.init),
+  };
+  return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::conv2d_layer(graph, name, inputs[0], options);
+  };
+}
+
+Append read_dense(const Table& table, const ModelOptions& model) {
+  const ops::DenseOptions options{
+      .units = table.integer("units", required, from_one),
+      .bias = table.boolean("bias", true) && model.bias,
+      .init = read_init(table, model.init),
+  };
+  return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::dense_layer(graph, name, inputs[0], options);
+  };
+}
+
+Append read_pointwise(const Table& table, const ModelOptions&) {
+  return [op = table.text("op", required)](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::pointwise_layer(graph, name, op, inputs[0]);
+  };
+}
+
+Append read_pool(const Table& table, const ModelOptions&) {
+  ops::PoolOptions options{.kernel = table.pair("kernel", required, from_one)};
+  options.stride = table.pair("stride", options.kernel, from_one);
+  options.padding = table.pair("padding", zeros, from_zero);
+  return [options, op = table.text("op", required)](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::pool_layer(graph, name, op, inputs[0], options);
+  };
+}
+
+Append read_global_avg_pool(const Table&, const ModelOptions&) {
+  return [](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::global_avg_pool_layer(graph, name, inputs[0]);
+  };
+}
+
+Append read_dropout(const Table& table, const ModelOptions& model) {
+  const double rate = table.real("rate", required);
+  if (rate < 0 || rate >= 1) table.reject("rate", "at least 0 and less than 1");
+  return [rate, seed = model.seed](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::dropout_layer(graph, name, inputs[0], rate, seed);
+  };
+}
+
+Append read_flatten(const Table&, const ModelOptions&) {
+  return [](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::flatten_layer(graph, name, inputs[0]);
+  };
+}
+
+Append read_add(const Table&, const ModelOptions&) {
+  return
+      [](Graph& graph, const std::string& name, const Inputs& inputs) { return ops::add_layer(graph, name, inputs); };
+}
+
+Append read_mul(const Table&, const ModelOptions&) {
+  return [](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::mul_layer(graph, name, inputs[0], inputs[1]);
+  };
+}
+
+struct NamedScheme {
+  std::string_view name;
+  ops::Scheme scheme;
+};
+
+constexpr std::array<NamedScheme, 5> schemes{{
+    {"default", ops::Scheme::standard},
+    {"kaiming_normal", ops::Scheme::kaiming_normal},
+    {"kaiming_normal_fan_in", ops::Scheme::kaiming_normal_fan_in},
+    {"xavier_uniform", ops::Scheme::xavier_uniform},
+    {"normal", ops::Scheme::normal},
+}};
+
+} // namespace
+
+const std::vector<LayerKind>& layer_kinds() {
+  static const std::vector<LayerKind> kinds = {
+      {.op = "conv2d", .activation = true, .read = read_conv2d},
+      {.op = "dense", .activation = true, .read = read_dense},
+      {.op = "relu", .read = read_pointwise},
+      {.op = "tanh", .read = read_pointwise},
+      {.op = "sigmoid", .read = read_pointwise},
+      {.op = "max_pool", .read = read_pool},
+      {.op = "avg_pool", .read = read_pool},
+      {.op = "global_avg_pool", .read = read_global_avg_pool},
+      {.op = "dropout", .read = read_dropout},
+      {.op = "flatten", .read = read_flatten},
+      {.op = "add", .least_inputs = 2, .most_inputs = any_number, .activation = true, .read = read_add},
+      {.op = "mul", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_mul},
+  };
+  return kinds;
+}
+
+const std::vector<std::string>& later_layers() {
+  static const std::vector<std::string> later = {"attention",
+                                                 "batch_norm",
+                                                 "concat",
+                                                 "conv1d",
+                                                 "conv3d",
+                                                 "conv_transpose2d",
+                                                 "embedding",
+                                                 "gelu",
+                                                 "group_norm",
+                                                 "gru",
+                                                 "identity",
+                                                 "layer_norm",
+                                                 "leaky_relu",
+                                                 "lrn",
+                                                 "lstm",
+                                                 "matmul",
+                                                 "multi_head_attention",
+                                                 "pad",
+                                                 "positional_embedding",
+                                                 "reshape",
+                                                 "rms_norm",
+                                                 "silu",
+                                                 "softmax",
+                                                 "transpose",
+                                                 "upsample"};
+  return later;
+}
+
+ops::Scheme read_init(const Table& table, ops::Scheme fallback) {
+  std::vector<std::string> names;
+  for (const NamedScheme& s : schemes) names.emplace_back(s.name);
+  if (!table.has("init")) return fallback;
+  const std::string name =
+      table.word("init", required,
+                 {.now = names, .later = {"kaiming_uniform", "xavier_normal", "orthogonal", "zeros", "constant"}});
+  for (const NamedScheme& s : schemes)
+    if (s.name == name) return s.scheme;
+  throw Bug("a scheme that is not in the table");
+}
+
+std::string read_activation(const Table& table) {
+  if (!table.has("activation")) return "";
+  return table.word("activation", required,
+                    {.now = {"relu", "tanh", "sigmoid"}, .later = {"gelu", "silu", "leaky_relu", "softmax"}});
+}
+
+} // namespace soybean::frontend

@@ -1,0 +1,47 @@
+#pragma once
+// The kinds of layers a model file may name: one row each, saying how many inputs it takes and how its keys are read.
+// Private to src/frontend.
+#include "config/table.hpp"
+#include "graph/graph.hpp"
+#include "ops/layers.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace soybean::frontend {
+
+/// What holds for all layers of a model.
+struct ModelOptions {
+  bool bias = true; ///< false drops all biases
+  ops::Scheme init = ops::Scheme::standard;
+  std::uint64_t seed = 1; ///< of the run, for dropout
+};
+
+/// Appends a layer of that name to a graph and returns its result.
+using Append =
+    std::function<graph::TensorId(graph::Graph&, const std::string& name, const std::vector<graph::TensorId>& inputs)>;
+
+constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
+
+struct LayerKind {
+  std::string_view op;
+  std::size_t least_inputs = 1, most_inputs = 1;
+  bool activation = false; ///< takes the key `activation`
+  /// Reads the layer's keys; what it returns throws only errors of shape, which name the layer.
+  Append (*read)(const config::Table& layer, const ModelOptions& model);
+};
+
+const std::vector<LayerKind>& layer_kinds();
+/// Operators that are designed but not built.
+const std::vector<std::string>& later_layers();
+
+/// Key `init` of a layer or model.
+ops::Scheme read_init(const config::Table& table, ops::Scheme fallback);
+/// Key `activation`: "relu", "tanh", "sigmoid", or "" when absent.
+std::string read_activation(const config::Table& table);
+
+} // namespace soybean::frontend

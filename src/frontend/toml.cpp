@@ -1,0 +1,205 @@
+#include "frontend/toml.hpp"
+
+#include "base/error.hpp"
+#include "config/options.hpp"
+#include "frontend/layers.hpp"
+#include "ops/layers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace soybean::frontend {
+
+namespace {
+
+using config::required;
+using config::Table;
+using graph::TensorId;
+
+constexpr std::size_t most_layers = 10'000; ///< an endless repeat is a mistake, not a model
+
+/// Runs `f`; puts the place in the file before errors of shape, which name only the layer.
+template<class F>
+auto at(const std::string& where, F&& f) {
+  try {
+    return std::forward<F>(f)();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", where, error.what()), error.code());
+  }
+}
+
+/// Builds layer after layer. Layers name each other through `results_`.
+class Builder {
+public:
+  Builder(graph::Graph& graph, ModelOptions model) : graph_(graph), model_(model) {}
+
+  void add_input(TensorId input) {
+    last_ = input;
+    results_["input"] = input;
+  }
+  TensorId last() const { return last_; }
+
+  void add_layers(const Table& parent, std::string_view key) {
+    const std::vector<Table> layers = parent.tables(key);
+    if (layers.empty()) parent.reject(key, "at least one layer");
+    for (const Table& layer : layers) {
+      if (layer.has("repeat"))
+        add_repeated(layer);
+      else
+        add_layer(layer);
+    }
+  }
+
+  /// A result nobody uses is a mistake in some `inputs`.
+  void expect_all_used() const {
+    for (const auto& [name, place] : places_) {
+      const TensorId result = results_.at(name);
+      if (result != last_ && graph_.tensors[result].consumers.empty())
+        fail(
+            "{}: layer '{}', got no layer that uses it expected one. Name it in the inputs of a later layer, or remove "
+            "it.",
+            place, name);
+    }
+  }
+
+private:
+  void add_repeated(const Table& table) {
+    const std::int64_t times = table.integer("repeat", required, {.low = 1, .high = most_layers});
+    if (table.has("op")) table.reject("repeat", "no op beside it", "Put the layer into `layers`.");
+    for (std::int64_t i = 0; i < times; ++i) add_layers(table, "layers");
+  }
+
+  void add_layer(const Table& table) {
+    if (results_.size() > most_layers) fail("{}: layers, got more than {} expected fewer.", table.where(), most_layers);
+    const std::string op = table.text("op", required);
+    const std::string name = name_of(table, op);
+    const std::string activation = takes_activation(op) ? read_activation(table) : "";
+    TensorId result = op == "residual" ? add_residual(table, name) : add_plain(table, op, name);
+    if (!activation.empty()) result = at(table.where(), [&] { return ops::activate(graph_, activation, result); });
+    results_[name] = result;
+    places_[name] = table.where();
+    last_ = result;
+  }
+
+  TensorId add_plain(const Table& table, const std::string& op, const std::string& name) {
+    const LayerKind* kind = find_kind(op);
+    if (!kind) reject_op(table, op);
+    const std::vector<TensorId> inputs = inputs_of(table);
+    const auto count_is = [&](std::string_view expected) {
+      fail("{}: layer '{}' ({}), got {} inputs expected {}. Name them: inputs = [\"a\", \"b\"].", table.where(), name,
+           op, inputs.size(), expected);
+    };
+    if (inputs.size() < kind->least_inputs) count_is(fmt::format("at least {}", kind->least_inputs));
+    if (inputs.size() > kind->most_inputs) count_is(fmt::format("{}", kind->most_inputs));
+    const Append append = kind->read(table, model_);
+    return at(table.where(), [&] { return append(graph_, name, inputs); });
+  }
+
+  /// x + body(x). Layers of the body that name no input take x (the first) or the one before.
+  TensorId add_residual(const Table& table, const std::string& name) {
+    const std::vector<TensorId> inputs = inputs_of(table);
+    if (inputs.size() != 1)
+      fail("{}: layer '{}' (residual), got {} inputs expected 1.", table.where(), name, inputs.size());
+    last_ = inputs[0];
+    add_layers(table, "body");
+    return at(table.where(), [&] { return ops::add_layer(graph_, name, {inputs[0], last_}); });
+  }
+
+  std::vector<TensorId> inputs_of(const Table& table) const {
+    if (table.has("input") && table.has("inputs"))
+      table.reject("input", "either input or inputs", "Remove one of them.");
+    if (table.has("input")) return {result_of(table, "input", table.text("input", required))};
+    if (!table.has("inputs")) return {last_};
+    std::vector<TensorId> inputs;
+    for (const std::string& name : table.texts("inputs", required)) inputs.push_back(result_of(table, "inputs", name));
+    return inputs;
+  }
+
+  TensorId result_of(const Table& table, std::string_view key, const std::string& name) const {
+    const auto found = results_.find(name);
+    if (found != results_.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [earlier, result] : results_) known.push_back(earlier);
+    const std::string meant = config::nearest(name, known);
+    table.reject(key, "names of earlier layers",
+                 fmt::format("There is no '{}' before this layer.{}", name,
+                             meant.empty() ? "" : fmt::format(" Did you mean '{}'?", meant)));
+  }
+
+  /// The given name, checked; else `<op>_<n>`, n counting the layers of that op from 1.
+  std::string name_of(const Table& table, const std::string& op) {
+    const std::int64_t n = ++counts_[op];
+    if (!table.has("name")) {
+      std::string name = fmt::format("{}_{}", op, n);
+      while (names_.contains(name)) name = fmt::format("{}_{}", op, ++counts_[op]);
+      names_.insert(name);
+      return name;
+    }
+    const std::string name = table.text("name", required);
+    const bool good =
+        !name.empty() && name.front() != '.' && name.back() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+                 c == '.';
+        });
+    if (!good) table.reject("name", "letters, digits, '_', '-' and '.'");
+    for (std::string_view reserved : {"input", "labels", "sample_weights", "hyper", "loss"})
+      if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved.", name));
+    if (names_.contains(name))
+      table.reject("name", "a name no other layer has", "Layers inside a repeat are best left unnamed.");
+    names_.insert(name);
+    return name;
+  }
+
+  static const LayerKind* find_kind(std::string_view op) {
+    for (const LayerKind& kind : layer_kinds())
+      if (kind.op == op) return &kind;
+    return nullptr;
+  }
+
+  static bool takes_activation(std::string_view op) {
+    const LayerKind* kind = find_kind(op);
+    return op == "residual" || (kind && kind->activation);
+  }
+
+  [[noreturn]] static void reject_op(const Table& table, const std::string& op) {
+    const std::vector<std::string>& later = later_layers();
+    if (std::find(later.begin(), later.end(), op) != later.end())
+      table.reject("op", "a layer that is built", fmt::format("\"{}\" is not supported yet.", op));
+    std::vector<std::string> known = {"residual"};
+    for (const LayerKind& kind : layer_kinds()) known.emplace_back(kind.op);
+    table.reject("op", "a kind of layer", config::suggestion(op, known));
+  }
+
+  graph::Graph& graph_;
+  ModelOptions model_;
+  TensorId last_ = graph::none;
+  std::map<std::string, TensorId> results_;
+  std::map<std::string, std::string> places_;
+  std::set<std::string> names_; ///< given out; results_ lacks those of blocks still open
+  std::map<std::string, std::int64_t> counts_;
+};
+
+} // namespace
+
+graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed) {
+  graph::Graph graph{.name = config::model_name(model), .precision = precision};
+  const Shape sample = model.integers("input", required, {.low = 1});
+  if (sample.size() != 1 && sample.size() != 3) model.reject("input", "[features] or [channels, height, width]");
+  Builder builder(graph,
+                  {.bias = model.boolean("bias", true), .init = read_init(model, ops::Scheme::standard), .seed = seed});
+  const std::string loss =
+      model.word("loss", required,
+                 {.now = {"softmax_cross_entropy"}, .later = {"mean_squared_error", "mse", "binary_cross_entropy"}});
+  at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
+  builder.add_layers(model, "layers");
+  builder.expect_all_used();
+  at(model.where("loss"), [&] { ops::loss_layer(graph, builder.last()); });
+  graph::verify(graph);
+  return graph;
+}
+
+} // namespace soybean::frontend

@@ -1,0 +1,162 @@
+// The model files under inputs/: all of them parse, have the published sizes, and survive being damaged.
+#include "base/error.hpp"
+#include "base/philox.hpp"
+#include "config/options.hpp"
+#include "frontend/toml.hpp"
+#include "ops/autodiff.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace soybean;
+namespace fs = std::filesystem;
+using config::Table;
+
+const std::string inputs = std::string(SOYBEAN_SOURCE_DIR) + "/inputs/";
+
+std::vector<std::string> model_files() {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(inputs))
+    if (entry.path().extension() == ".toml") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+struct Read {
+  config::RunConfig config;
+  graph::Graph graph;
+};
+
+Read read_model(const std::string& text, const std::string& file, const std::vector<std::string>& overrides = {}) {
+  Table root = Table::parse(text, file);
+  for (const std::string& assignment : overrides) root.apply_override(assignment);
+  Read read{.config = config::read_run_config(root)};
+  read.graph = frontend::build_graph(root.table("model"), read.config.data.batch, read.config.train.precision,
+                                     read.config.train.seed);
+  root.report_unread();
+  return read;
+}
+
+Read read_input(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  const std::string file = inputs + name + ".toml";
+  return read_model(config::read_file(file), file, overrides);
+}
+
+TEST(Inputs, AllParseAndResolve) {
+  EXPECT_GE(model_files().size(), 11u);
+  for (const std::string& file : model_files()) {
+    SCOPED_TRACE(file);
+    const std::string text = config::read_file(file);
+    const Read read = read_model(text, file);
+    EXPECT_EQ(read.config.model_name, fs::path(file).stem());
+    EXPECT_EQ(read.graph.name, read.config.model_name);
+    EXPECT_TRUE(read.config.data.path.empty() || fs::exists(read.config.data.path)) << read.config.data.path;
+    const Table root = Table::parse(text, file);
+    const std::string resolved = config::resolved_toml(config::read_run_config(root), root);
+    EXPECT_EQ(to_string(read_model(resolved, "resolved.toml").graph), to_string(read.graph));
+  }
+}
+
+TEST(Inputs, HaveThePublishedNumbersOfParameters) {
+  EXPECT_EQ(graph::parameter_count(read_input("alexnet").graph), 61'100'840);
+  EXPECT_EQ(graph::parameter_count(read_input("vgg11").graph), 132'863'336);
+  EXPECT_EQ(graph::parameter_count(read_input("vgg13").graph), 133'047'848);
+  EXPECT_EQ(graph::parameter_count(read_input("vgg16").graph), 138'357'544);
+  EXPECT_EQ(graph::parameter_count(read_input("vgg19").graph), 143'667'240);
+  EXPECT_EQ(graph::parameter_count(read_input("mlp4", {"model.bias=false"}).graph), std::int64_t{4} * 8192 * 8192);
+  EXPECT_EQ(graph::parameter_count(read_input("cnn5", {"model.bias=false"}).graph), std::int64_t{5} * 2048 * 2048 * 9);
+}
+
+TEST(Inputs, SmallOnesStayBelowAGigaflopAStep) {
+  for (const char* name : {"alexnet_small", "vgg16_small"}) {
+    graph::Graph graph = read_input(name).graph;
+    ops::add_backward_and_update(graph, {.momentum = 0.9});
+    double flops = 0;
+    for (graph::Phase phase : {graph::Phase::forward, graph::Phase::backward, graph::Phase::update})
+      flops += ops::flops(graph, phase);
+    EXPECT_LE(flops, 1e9) << name;
+    EXPECT_GE(flops, 1e8) << name;
+  }
+}
+
+/// A damaged copy: some bytes changed, removed, doubled, or pieces of the file moved about.
+std::string damaged(std::string text, std::uint64_t trial) {
+  std::uint64_t draws = 0;
+  const auto below = [&](std::uint64_t n) {
+    return philox::bits({trial, 1, 0}, draws++) % std::max<std::uint64_t>(n, 1);
+  };
+  static const std::vector<std::string> pieces = {"[",
+                                                  "]",
+                                                  "{",
+                                                  "}",
+                                                  "\"",
+                                                  "=",
+                                                  ",",
+                                                  "\n",
+                                                  "0",
+                                                  "-1",
+                                                  "nan",
+                                                  "1e999",
+                                                  "9223372036854775807",
+                                                  "[[x]]",
+                                                  "repeat = 3, ",
+                                                  "\xff",
+                                                  "'''",
+                                                  "#",
+                                                  "true",
+                                                  "1979-05-27",
+                                                  "a.b.c"};
+  for (std::uint64_t n = 1 + below(4); n > 0; --n) {
+    const std::size_t at = below(text.size()), count = 1 + below(8);
+    switch (below(5)) {
+    case 0:
+      text.erase(at, count);
+      break;
+    case 1:
+      text.insert(at, pieces[below(pieces.size())]);
+      break;
+    case 2:
+      text.insert(below(text.size()), text.substr(at, count * 8));
+      break;
+    case 3:
+      if (!text.empty()) text[at] = static_cast<char>(below(256));
+      break;
+    default:
+      text.resize(at);
+    }
+  }
+  return text;
+}
+
+TEST(Inputs, DamagedFilesGiveErrorsAndNothingWorse) {
+  const std::vector<std::string> texts = {
+      config::read_file(inputs + "digits.toml"), config::read_file(inputs + "vgg16_small.toml"),
+      "[model]\ninput = [4, 5, 5]\nlayers = [{ repeat = 2, layers = [\n{ op = \"residual\", body = [{ op = \"conv2d\", "
+      "channels = 4, kernel = 3, padding = 1 }] }] },\n{ op = \"flatten\" }]\nloss = "
+      "\"softmax_cross_entropy\"\n[data]\nsource = \"synthetic\"\nbatch = 2\n[train]\nsteps = 1\n"};
+  int errors = 0;
+  constexpr std::uint64_t trials = 3000;
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    const std::string text = damaged(texts[trial % texts.size()], trial);
+    try {
+      const Read read = read_model(text, "damaged.toml");
+      graph::verify(read.graph);
+    } catch (const Error& error) {
+      ++errors;
+      const std::string message = error.what();
+      EXPECT_EQ(message.rfind("damaged.toml", 0), 0u) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "trial " << trial << ": " << error.what() << "\n" << text;
+    }
+  }
+  EXPECT_GT(errors, 1000);
+}
+
+} // namespace

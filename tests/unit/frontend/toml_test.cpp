@@ -1,0 +1,294 @@
+#include "frontend/toml.hpp"
+
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace {
+
+using namespace soybean;
+using config::Table;
+using graph::Graph;
+
+/// `layers` are the lines of the list; the first stands on line 4.
+Graph build(const std::string& layers, const std::string& rest = "loss = \"softmax_cross_entropy\"\n",
+            const std::string& input = "[2, 6, 6]") {
+  const Table root =
+      Table::parse(fmt::format("[model]\ninput = {}\nlayers = [\n{}]\n{}", input, layers, rest), "m.toml");
+  Graph graph = frontend::build_graph(root.table("model"), 4, DType::f32, 7);
+  root.report_unread();
+  return graph;
+}
+
+template<class... Args>
+std::string error_of(Args&&... args) {
+  try {
+    build(std::forward<Args>(args)...);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_input);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string names(const Graph& graph) {
+  std::string text;
+  for (const graph::Node& node : graph.nodes) text += node.name + " ";
+  return text;
+}
+
+const graph::Tensor& tensor(const Graph& graph, const std::string& name) {
+  return graph.tensors.at(static_cast<std::size_t>(graph::find_tensor(graph, name)));
+}
+
+TEST(BuildGraph, GoldenTextOfASmallNetwork) {
+  const Graph graph =
+      build("{ op = \"conv2d\", name = \"c\", channels = 4, kernel = 3, padding = 1, activation = \"relu\" },\n"
+            "{ op = \"max_pool\", kernel = 2 },\n"
+            "{ op = \"flatten\" },\n"
+            "{ op = \"dense\", units = 3, bias = false, init = \"normal\" },\n");
+  EXPECT_EQ(
+      to_string(graph),
+      "graph m fp32\n"
+      "layer c: conv2d\n"
+      "layer max_pool_1: max_pool\n"
+      "layer flatten_1: flatten\n"
+      "layer dense_1: dense\n"
+      "layer loss: softmax_cross_entropy\n"
+      "tensor input: input fp32 4x2x6x6, spatial 36\n"
+      "tensor c.weight: parameter fp32 4x2x3x3, init uniform 0.23570226039551587\n"
+      "tensor c: activation fp32 4x4x6x6, spatial 36\n"
+      "tensor c.bias: parameter fp32 4, init uniform 0.23570226039551587\n"
+      "tensor c.bias_add: activation fp32 4x4x6x6, spatial 36\n"
+      "tensor c.relu: activation fp32 4x4x6x6, spatial 36\n"
+      "tensor max_pool_1: activation fp32 4x4x3x3, spatial 9\n"
+      "tensor flatten_1: activation fp32 4x36, units 1x9, spatial 9\n"
+      "tensor dense_1.weight: parameter fp32 3x36, units 1x9, spatial 9, init normal 0.01\n"
+      "tensor dense_1: activation fp32 4x3\n"
+      "tensor labels: label int32 4\n"
+      "tensor sample_weights: sample_weight fp32 4\n"
+      "tensor loss: metric fp32 scalar\n"
+      "tensor loss.correct: metric fp32 scalar\n"
+      "node c: conv2d(input, c.weight) kernel=[3, 3] stride=[1, 1] padding=[1, 1] dilation=[1, 1] groups=1 -> c; "
+      "forward, layer c\n"
+      "node c.bias_add: bias(c, c.bias) -> c.bias_add; forward, layer c\n"
+      "node c.relu: relu(c.bias_add) -> c.relu; forward, layer c\n"
+      "node max_pool_1: max_pool(c.relu) kernel=[2, 2] stride=[2, 2] padding=[0, 0] -> max_pool_1; forward, layer "
+      "max_pool_1\n"
+      "node flatten_1: flatten(max_pool_1) -> flatten_1; forward, layer flatten_1\n"
+      "node dense_1: dense(flatten_1, dense_1.weight) -> dense_1; forward, layer dense_1\n"
+      "node loss: softmax_cross_entropy(dense_1, labels, sample_weights) -> loss, loss.correct; forward, layer loss\n"
+      "metrics loss, loss.correct\n"
+      "logits dense_1\n");
+}
+
+TEST(BuildGraph, EveryLayerKindWithItsKeys) {
+  const Graph graph =
+      build("{ op = \"conv2d\", channels = 4, kernel = [3, 1], stride = [1, 2], padding = [1, 0], dilation = 1, "
+            "groups = 2, bias = true, activation = \"tanh\", init = \"xavier_uniform\" },\n"
+            "{ op = \"relu\" },\n{ op = \"tanh\" },\n{ op = \"sigmoid\" },\n"
+            "{ op = \"avg_pool\", kernel = 3, stride = 1, padding = 1 },\n"
+            "{ op = \"dropout\", rate = 0.5 },\n"
+            "{ op = \"mul\", inputs = [\"relu_1\", \"tanh_1\"], name = \"product\" },\n"
+            "{ op = \"add\", inputs = [\"product\", \"dropout_1\", \"relu_1\"], activation = \"sigmoid\" },\n"
+            "{ op = \"max_pool\", kernel = 2, stride = [2, 1], padding = 1 },\n"
+            "{ op = \"global_avg_pool\" },\n{ op = \"flatten\" },\n"
+            "{ op = \"dense\", units = 5, activation = \"relu\", init = \"kaiming_normal\" },\n");
+  EXPECT_EQ(names(graph),
+            "conv2d_1 conv2d_1.bias_add conv2d_1.tanh relu_1 tanh_1 sigmoid_1 avg_pool_1 dropout_1 product "
+            "add_1 add_1.sigmoid max_pool_1 global_avg_pool_1 flatten_1 dense_1 dense_1.bias_add "
+            "dense_1.relu loss ");
+  EXPECT_EQ(tensor(graph, "conv2d_1").shape, (Shape{4, 4, 6, 3}));
+  EXPECT_EQ(tensor(graph, "conv2d_1.weight").shape, (Shape{4, 1, 3, 1}));
+  EXPECT_EQ(tensor(graph, "max_pool_1").shape, (Shape{4, 4, 4, 4}));
+  const graph::Node& dropout = graph.nodes[7];
+  EXPECT_EQ(dropout.attributes.real("rate"), 0.5);
+  EXPECT_EQ(dropout.attributes.integer("seed"), 7);
+  EXPECT_EQ(tensor(graph, "dense_1.bias").init.kind, graph::Init::zeros);
+}
+
+TEST(BuildGraph, RepeatContinuesCountingAndResidualAdds) {
+  const Graph graph = build("{ op = \"conv2d\", channels = 2, kernel = 3, padding = 1 },\n"
+                            "{ repeat = 2, layers = [\n"
+                            "  { op = \"residual\", activation = \"relu\", body = [\n"
+                            "    { op = \"conv2d\", channels = 2, kernel = 3, padding = 1, activation = \"relu\" },\n"
+                            "    { op = \"conv2d\", channels = 2, kernel = 3, padding = 1 },\n"
+                            "  ] },\n"
+                            "] },\n"
+                            "{ op = \"flatten\" },\n",
+                            "bias = false\nloss = \"softmax_cross_entropy\"\n");
+  EXPECT_EQ(names(graph), "conv2d_1 conv2d_2 conv2d_2.relu conv2d_3 residual_1 residual_1.relu conv2d_4 conv2d_4.relu "
+                          "conv2d_5 residual_2 residual_2.relu flatten_1 loss ");
+  const graph::Node& second = graph.nodes[9];
+  ASSERT_EQ(second.inputs.size(), 2u);
+  EXPECT_EQ(graph.tensors[second.inputs[0]].name, "residual_1.relu");
+  EXPECT_EQ(graph.tensors[second.inputs[1]].name, "conv2d_5");
+}
+
+TEST(BuildGraph, NamedInputsMeanTheResultAfterTheActivation) {
+  const Graph graph = build("{ op = \"dense\", name = \"a\", units = 3, activation = \"relu\" },\n"
+                            "{ op = \"dense\", name = \"b\", units = 3, input = \"input\" },\n"
+                            "{ op = \"add\", inputs = [\"a\", \"b\"] },\n",
+                            "loss = \"softmax_cross_entropy\"\n", "[5]");
+  const graph::Node& sum = graph.nodes[5];
+  EXPECT_EQ(graph.tensors[sum.inputs[0]].name, "a.relu");
+  EXPECT_EQ(graph.tensors[sum.inputs[1]].name, "b.bias_add");
+}
+
+TEST(BuildGraph, ModelKeysHoldForAllLayers) {
+  const std::string layers =
+      "{ op = \"dense\", units = 3, bias = true },\n{ op = \"dense\", units = 2, init = \"normal\" },\n";
+  const Graph graph = build(
+      layers, "name = \"net\"\nbias = false\ninit = \"kaiming_normal_fan_in\"\nloss = \"softmax_cross_entropy\"\n",
+      "[8]");
+  EXPECT_EQ(graph.name, "net");
+  EXPECT_EQ(graph::find_tensor(graph, "dense_1.bias"), graph::none);
+  EXPECT_EQ(tensor(graph, "dense_1.weight").init.kind, graph::Init::normal);
+  EXPECT_EQ(tensor(graph, "dense_1.weight").init.scale, 0.5);
+  EXPECT_EQ(tensor(graph, "dense_2.weight").init.scale, 0.01);
+  const Table root = Table::parse(
+      "[model]\ninput = [8]\nlayers = [{ op = \"dense\", units = 2 }]\nloss = \"softmax_cross_entropy\"\n", "d.toml");
+  EXPECT_EQ(frontend::build_graph(root.table("model"), 1, DType::f64, 1).precision, DType::f64);
+}
+
+TEST(BuildGraph, UnnamedLayersStepAsideOfGivenNames) {
+  const Graph graph = build("{ op = \"relu\", name = \"relu_2\" },\n{ op = \"relu\" },\n{ op = \"flatten\" },\n");
+  EXPECT_EQ(names(graph), "relu_2 relu_3 flatten_1 loss ");
+}
+
+TEST(BuildGraphErrors, MissingAndWrongKeys) {
+  EXPECT_EQ(error_of("{ op = \"conv2d\", chanels = 3, kernel = 3 },\n"),
+            "m.toml:4: model.layers[0].channels, got nothing expected an integer. Is \"chanels\" misspelt?");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 0, kernel = 3 },\n"),
+            "m.toml:4: model.layers[0].channels, got 0 (integer) expected at least 1.");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2 },\n"),
+            "m.toml:4: model.layers[0].kernel, got nothing expected an integer or a list of two.");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2, kernel = -3 },\n"),
+            "m.toml:4: model.layers[0].kernel, got -3 (integer) expected at least 1.");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2, kernel = 3, stride = 0 },\n"),
+            "m.toml:4: model.layers[0].stride, got 0 (integer) expected at least 1.");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2, kernel = 3, padding = [0, -1] },\n"),
+            "m.toml:4: model.layers[0].padding[1], got -1 (integer) expected at least 0.");
+  EXPECT_EQ(error_of("{ op = \"dense\", units = \"many\" },\n"),
+            "m.toml:4: model.layers[0].units, got \"many\" (string) expected an integer.");
+  EXPECT_EQ(error_of("{ op = \"dropout\", rate = 1 },\n"),
+            "m.toml:4: model.layers[0].rate, got 1 (integer) expected at least 0 and less than 1.");
+  EXPECT_EQ(error_of("{ op = \"relu\", units = 3 },\n{ op = \"flatten\" },\n"),
+            "m.toml:4: unknown key model.layers[0].units, got 3 (integer) expected a known key. Known here: input, "
+            "inputs, name, op, repeat.");
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2, kernel = 3, activation = \"rleu\" },\n"),
+            "m.toml:4: model.layers[0].activation, got \"rleu\" (string) expected one of relu, tanh, sigmoid. Did you "
+            "mean \"relu\"?");
+  EXPECT_EQ(
+      error_of("{ op = \"dense\", units = 2, activation = \"gelu\" },\n"),
+      "m.toml:4: model.layers[0].activation, got \"gelu\" (string) expected one of relu, tanh, sigmoid. \"gelu\" is "
+      "not supported yet.");
+  EXPECT_EQ(error_of("{ op = \"dense\", units = 2, init = \"kaimingnormal\" },\n"),
+            "m.toml:4: model.layers[0].init, got \"kaimingnormal\" (string) expected one of default, kaiming_normal, "
+            "kaiming_normal_fan_in, xavier_uniform, normal. Did you mean \"kaiming_normal\"?");
+}
+
+TEST(BuildGraphErrors, Operators) {
+  EXPECT_EQ(error_of("{ op = \"conv2\", channels = 3 },\n"),
+            "m.toml:4: model.layers[0].op, got \"conv2\" (string) expected a kind of layer. Did you mean \"conv2d\"?");
+  EXPECT_EQ(
+      error_of("{ op = \"xyzzyxyzzy\" },\n"),
+      "m.toml:4: model.layers[0].op, got \"xyzzyxyzzy\" (string) expected a kind of layer. Known here: add, avg_pool, "
+      "conv2d, dense, dropout, flatten, global_avg_pool, max_pool, mul, relu, residual, sigmoid, tanh.");
+  EXPECT_EQ(error_of("{ name = \"x\" },\n"), "m.toml:4: model.layers[0].op, got nothing expected a string.");
+  for (const char* op : {"batch_norm", "lrn", "concat", "embedding", "layer_norm", "attention"})
+    EXPECT_EQ(
+        error_of(fmt::format("{{ op = \"{}\" }},\n", op)),
+        fmt::format("m.toml:4: model.layers[0].op, got \"{0}\" (string) expected a layer that is built. \"{0}\" is not "
+                    "supported yet.",
+                    op));
+}
+
+TEST(BuildGraphErrors, ShapesNameLineAndLayer) {
+  const std::string kernel = error_of("{ op = \"conv2d\", name = \"big\", channels = 2, kernel = 9 },\n");
+  EXPECT_EQ(
+      kernel.rfind("m.toml:4: layer 'big' (conv2d): kernel, got 9x9 on a padded 6x6 image expected at most 6x6", 0), 0u)
+      << kernel;
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n{ op = \"dense\", units = 3 },\n")
+                .rfind("m.toml:5: layer 'dense_1' (dense): input, got 4 dims (4x2x6x6) expected 2", 0),
+            0u);
+  EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 3, kernel = 1, groups = 2 },\n")
+                .rfind("m.toml:4: layer 'conv2d_1' (conv2d): groups, got 2 with 3 channels expected a divisor", 0),
+            0u);
+  const std::string sum =
+      error_of("{ op = \"conv2d\", channels = 3, kernel = 1 },\n{ op = \"add\", inputs = [\"input\", "
+               "\"conv2d_1\"] },\n{ op = \"flatten\" },\n");
+  EXPECT_EQ(sum.rfind("m.toml:5: layer 'add_1' (add): ", 0), 0u) << sum;
+  const std::string block =
+      error_of("{ op = \"residual\", body = [{ op = \"conv2d\", channels = 3, kernel = 1 }] },\n");
+  EXPECT_EQ(block.rfind("m.toml:4: layer 'residual_1' (add): ", 0), 0u) << block;
+  const std::string logits = error_of("{ op = \"relu\" },\n");
+  EXPECT_EQ(logits.rfind("m.toml:6: layer 'loss' (softmax_cross_entropy): input, got 4 dims (4x2x6x6) expected 2", 0),
+            0u)
+      << logits;
+  const std::string huge = error_of("{ op = \"conv2d\", channels = 2147483647, kernel = 2147483647 },\n");
+  EXPECT_EQ(huge.rfind("m.toml:4: layer 'conv2d_1' (conv2d): ", 0), 0u) << huge;
+}
+
+TEST(BuildGraphErrors, Names) {
+  EXPECT_EQ(
+      error_of("{ op = \"relu\", name = \"a\" },\n{ op = \"relu\", name = \"a\" },\n"),
+      "m.toml:5: model.layers[1].name, got \"a\" (string) expected a name no other layer has. Layers inside a repeat "
+      "are best left unnamed.");
+  EXPECT_EQ(error_of("{ op = \"relu\", name = \"input\" },\n"),
+            "m.toml:4: model.layers[0].name, got \"input\" (string) expected another name. 'input' is reserved.");
+  EXPECT_EQ(error_of("{ op = \"relu\", name = \"a b\" },\n"),
+            "m.toml:4: model.layers[0].name, got \"a b\" (string) expected letters, digits, '_', '-' and '.'.");
+}
+
+TEST(BuildGraphErrors, Inputs) {
+  EXPECT_EQ(error_of("{ op = \"relu\", name = \"conv8\" },\n{ op = \"relu\", input = \"conv9\" },\n"),
+            "m.toml:5: model.layers[1].input, got \"conv9\" (string) expected names of earlier layers. There is no "
+            "'conv9' before this layer. Did you mean 'conv8'?");
+  EXPECT_EQ(
+      error_of("{ op = \"relu\", inputs = [\"zzzzzzzz\"] },\n"),
+      "m.toml:4: model.layers[0].inputs, got [\"zzzzzzzz\"] (array) expected names of earlier layers. There is no "
+      "'zzzzzzzz' before this layer.");
+  EXPECT_EQ(
+      error_of("{ op = \"relu\", input = \"input\", inputs = [\"input\"] },\n"),
+      "m.toml:4: model.layers[0].input, got \"input\" (string) expected either input or inputs. Remove one of them.");
+  EXPECT_EQ(error_of("{ op = \"add\" },\n"),
+            "m.toml:4: layer 'add_1' (add), got 1 inputs expected at least 2. Name them: "
+            "inputs = [\"a\", \"b\"].");
+  EXPECT_EQ(error_of("{ op = \"mul\", inputs = [\"input\", \"input\", \"input\"] },\n"),
+            "m.toml:4: layer 'mul_1' (mul), got 3 inputs expected 2. Name them: inputs = [\"a\", \"b\"].");
+  EXPECT_EQ(error_of("{ op = \"residual\", inputs = [\"input\", \"input\"], body = [{ op = \"relu\" }] },\n"),
+            "m.toml:4: layer 'residual_1' (residual), got 2 inputs expected 1.");
+  EXPECT_EQ(
+      error_of("{ op = \"relu\", name = \"lost\" },\n{ op = \"flatten\", input = \"input\" },\n"),
+      "m.toml:4: layer 'lost', got no layer that uses it expected one. Name it in the inputs of a later layer, or "
+      "remove it.");
+}
+
+TEST(BuildGraphErrors, RepeatAndModelKeys) {
+  EXPECT_EQ(error_of("{ repeat = 0, layers = [{ op = \"relu\" }] },\n"),
+            "m.toml:4: model.layers[0].repeat, got 0 (integer) expected at least 1.");
+  EXPECT_EQ(error_of("{ repeat = 2, op = \"relu\" },\n"),
+            "m.toml:4: model.layers[0].repeat, got 2 (integer) expected no op beside it. Put the layer into `layers`.");
+  EXPECT_EQ(error_of("{ repeat = 2, layers = [] },\n"),
+            "m.toml:4: model.layers[0].layers, got [] (array) expected at least one layer.");
+  EXPECT_EQ(error_of("{ op = \"residual\", body = [] },\n"),
+            "m.toml:4: model.layers[0].body, got [] (array) expected at least one layer.");
+  EXPECT_EQ(error_of("{ repeat = 10000, layers = [{ repeat = 10000, layers = [{ op = \"relu\" }] }] },\n"),
+            "m.toml:4: layers, got more than 10000 expected fewer.");
+  EXPECT_EQ(
+      error_of("{ repeat = 10000, layers = [{ repeat = 10000, layers = [{ op = \"relu\", activation = 1 }] }] },\n"),
+      "m.toml:4: unknown key model.layers[0].layers[0].layers[0].activation, got 1 (integer) expected a known key. "
+      "Did you mean \"input\"?");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", ""), "m.toml:1: model.loss, got nothing expected a string.");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"mse\"\n"),
+            "m.toml:6: model.loss, got \"mse\" (string) expected softmax_cross_entropy. \"mse\" is not supported yet.");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"softmax_cross_entropy\"\n", "[2, 6]"),
+            "m.toml:2: model.input, got [2, 6] (array) expected [features] or [channels, height, width].");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"softmax_cross_entropy\"\n", "[0]"),
+            "m.toml:2: model.input[0], got 0 (integer) expected at least 1.");
+}
+
+} // namespace
