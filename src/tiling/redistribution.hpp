@@ -25,8 +25,9 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// What is moved: a tensor's shape and the unit of each of its dims (empty: all 1). New splits use the unit of a cut
-/// that splits the dim already, else the target's unit for that dim, else units[d].
+/// What is moved: a tensor's shape and the unit of each of its dims (empty: all 1). New splits use the target's unit for
+/// that dim, or units[d] where the target does not split it; but where a cut splits the dim already and that unit would
+/// change its blocks, the unit of that cut. (So a step may restate another cut's unit, never its blocks.)
 struct Moved {
   const Shape& shape;
   const Shape& units;
@@ -41,9 +42,10 @@ std::vector<Step> path(const Mesh& mesh, const Moved& tensor, const Tiling& from
 std::int64_t elements_moved(const Mesh& mesh, const Moved& tensor, const Tiling& from, const Tiling& to);
 
 /// Who sends what in an exchange: for `rank`, the boxes it receives from each peer (and copies from itself: peer ==
-/// rank). `from` has no partial entries that differ from `to`. The source of an element held by several ranks is the
-/// holder "nearest" in the mesh (sharing the longest tail of cuts, that is on the fastest links), ties spread evenly by
-/// the receiver's coordinates. Boxes tile exactly needed(rank); those from peers tile needed \ held.
+/// rank). `from` and `to` have no partial entries. The source of an element held by several ranks is the holder that
+/// agrees with the receiver on every cut `from` replicates: it is the nearest one in the mesh whichever links are fast,
+/// and receivers of different coordinates turn to different holders. So there is at most one piece per pair of ranks.
+/// Boxes tile exactly needed(rank); those from peers tile needed \ held.
 struct Piece {
   int peer;
   Box box; ///< global, logical
