@@ -70,6 +70,10 @@ std::int64_t image_spatial(const Shape& shape) {
   return shape.size() == 4 ? shape[2] * shape[3] : 1;
 }
 
+bool any_batch(const Graph& graph, const Node& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](graph::TensorId t) { return has_batch(graph, t); });
+}
+
 bool has_batch(const Graph& graph, graph::TensorId id) {
   const Tensor& tensor = graph.tensors[id];
   switch (tensor.role) {
@@ -89,7 +93,7 @@ bool has_batch(const Graph& graph, graph::TensorId id) {
   const Node& producer = graph.nodes[tensor.producer];
   if (producer.op == "conv2d_grad_weight" || producer.op == "dense_grad_weight" || producer.op == "bias_grad")
     return false;
-  return has_batch(graph, producer.inputs[0]);
+  return any_batch(graph, producer);
 }
 
 Role role_of(const Node& node) {
@@ -124,7 +128,7 @@ Shape window_output(const Graph& graph, const Node& node, const Shape& image) {
 }
 
 Form elementwise_form(const Graph& graph, const Node& node, bool linear, int hyper) {
-  const bool batch = has_batch(graph, node.inputs[0]);
+  const bool batch = any_batch(graph, node);
   const std::string dims = dims_text(input(graph, node, 0).shape.size(), batch);
   std::string text;
   for (std::size_t i = 0; i < node.inputs.size(); ++i)

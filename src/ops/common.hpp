@@ -33,6 +33,8 @@ void expect_size(std::string_view where, std::string_view what, const Shape& sha
 std::int64_t image_spatial(const Shape& shape);
 /// Whether dim 0 of a tensor runs over samples (not so for parameters, their gradients and their state).
 bool has_batch(const graph::Graph& graph, graph::TensorId tensor);
+/// Whether that is so of some input of a node.
+bool any_batch(const graph::Graph& graph, const graph::Node& node);
 /// Gradient in the backward phase, activation else.
 graph::Role role_of(const graph::Node& node);
 /// The dims of a tensor as text of a form: "b c h w", or "d0 d1" when it has no batch. Rank at most 4.

@@ -1,12 +1,8 @@
-#include "base/error.hpp"
-#include "graph/graph.hpp"
-#include "ops/autodiff.hpp"
-#include "ops/layers.hpp"
+#include "unit/ops/helpers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,16 +16,6 @@ using graph::Phase;
 using graph::Role;
 using graph::TensorId;
 
-const Node& node(const Graph& g, std::string_view name) {
-  for (const Node& n : g.nodes)
-    if (n.name == name) return n;
-  throw Bug("no node " + std::string(name));
-}
-
-const graph::Tensor& tensor(const Graph& g, std::string_view name) {
-  return g.tensors.at(graph::find_tensor(g, name));
-}
-
 std::vector<std::string> node_names(const Graph& g, Phase from) {
   std::vector<std::string> names;
   for (const Node& n : g.nodes)
@@ -41,15 +27,6 @@ std::vector<std::string> input_names(const Graph& g, std::string_view of) {
   std::vector<std::string> names;
   for (TensorId t : node(g, of).inputs) names.push_back(g.tensors[t].name);
   return names;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 Graph chain() {

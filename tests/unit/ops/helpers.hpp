@@ -1,0 +1,82 @@
+#pragma once
+// What the tests of ops share: look-ups by name, the text of an Error, a graph with every operator.
+#include "base/error.hpp"
+#include "graph/graph.hpp"
+#include "ops/autodiff.hpp"
+#include "ops/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace soybean::ops {
+
+inline const graph::Node& node(const graph::Graph& g, std::string_view name) {
+  for (const graph::Node& n : g.nodes)
+    if (n.name == name) return n;
+  throw Bug(fmt::format("no node {}", name));
+}
+
+/// The first node of an operator, one with images among its operands where there is one.
+inline const graph::Node& first_of(const graph::Graph& g, std::string_view op) {
+  const graph::Node* found = nullptr;
+  for (const graph::Node& n : g.nodes) {
+    if (n.op != op) continue;
+    if (found == nullptr) found = &n;
+    if (g.tensors[n.inputs[0]].shape.size() == 4) return n;
+  }
+  ensure(found != nullptr, "no node of that operator");
+  return *found;
+}
+
+inline const graph::Tensor& tensor(const graph::Graph& g, std::string_view name) {
+  return g.tensors.at(graph::find_tensor(g, name));
+}
+
+/// The text of the Error that f throws, "no error" if it returns.
+template<class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// The text of the Bug that f throws, from the description on.
+template<class F>
+std::string bug_of(F&& f) {
+  try {
+    f();
+  } catch (const Bug& e) {
+    const std::string text = e.what();
+    const std::size_t end = text.rfind(": ");
+    return end == std::string::npos ? text : text.substr(end + 2);
+  }
+  return "no bug";
+}
+
+/// A training graph in which every operator occurs, on images first.
+inline graph::Graph every_operator() {
+  graph::Graph g{.name = "every"};
+  graph::TensorId x = input_source(g, 4, {3, 8, 8});
+  x = conv2d_layer(g, "conv0", x, {.channels = 6, .kernel = {3, 3}, .padding = {1, 1}});
+  x = conv2d_layer(g, "conv1", x, {.channels = 6, .kernel = {3, 3}, .padding = {1, 1}});
+  x = activate(g, "relu", x);
+  x = pool_layer(g, "max", "max_pool", x, {.kernel = {2, 2}});
+  x = pool_layer(g, "avg", "avg_pool", x, {.kernel = {3, 3}, .stride = Pair{1, 1}, .padding = {1, 1}});
+  const graph::TensorId a = pointwise_layer(g, "tanh", "tanh", x), b = pointwise_layer(g, "sigmoid", "sigmoid", x);
+  x = add_layer(g, "add", {mul_layer(g, "mul", a, b), x});
+  x = dropout_layer(g, "drop", x, 0.5, 7);
+  x = global_avg_pool_layer(g, "gap", x);
+  x = flatten_layer(g, "flat", x);
+  x = dense_layer(g, "fc1", x, {.units = 12});
+  x = dense_layer(g, "fc2", x, {.units = 10});
+  loss_layer(g, x);
+  add_backward_and_update(g, {.momentum = 0.9});
+  return g;
+}
+
+} // namespace soybean::ops
