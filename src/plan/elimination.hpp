@@ -1,0 +1,42 @@
+#pragma once
+// Exact minimisation of a sum of tables by eliminating one variable after another (bucket elimination, Dechter 1999).
+// Hides the order and the arithmetic on two-part costs. Knows nothing of tensors. Called inside src/plan only.
+#include <cstdint>
+#include <vector>
+
+namespace soybean::plan {
+
+/// Bytes moved in the upper 64 bits, bytes held (the tie break) in the lower ones: compares lexicographically.
+__extension__ using Cost = unsigned __int128;
+constexpr Cost infinite_cost = Cost{1} << 120; ///< sums of up to 64 of these do not overflow
+constexpr Cost make_cost(std::int64_t bytes, std::int64_t held) {
+  return (Cost{static_cast<std::uint64_t>(bytes)} << 64) + static_cast<std::uint64_t>(held);
+}
+constexpr std::int64_t bytes_of(Cost cost) {
+  return static_cast<std::int64_t>(cost >> 64);
+}
+constexpr std::int64_t held_of(Cost cost) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(cost));
+}
+
+/// A function of the variables in `scope` (ascending), the last running fastest.
+struct Factor {
+  std::vector<int> scope;
+  std::vector<Cost> table;
+};
+
+/// An order of elimination for variables with `sizes` values, and what it takes.
+struct Order {
+  std::vector<int> variables;
+  double largest_table = 0; ///< entries
+  double work = 0;          ///< sum over eliminations of all combinations looked at
+};
+Order elimination_order(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes);
+
+struct Minimum {
+  std::vector<int> assignment; ///< one value per variable; among equals the first in the order of values
+  Cost cost = infinite_cost;   ///< at least infinite_cost when there is none
+};
+Minimum eliminate(const std::vector<int>& sizes, std::vector<Factor> factors, const Order& order);
+
+} // namespace soybean::plan

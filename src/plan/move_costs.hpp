@@ -1,0 +1,41 @@
+#pragma once
+// Elements moved between tilings, in bulk and memoised. Hides that shapes which all cuts divide evenly share one table
+// up to a factor. Called inside src/plan only.
+#include "base/types.hpp"
+#include "graph/graph.hpp"
+#include "tiling/mesh.hpp"
+#include "tiling/tiling.hpp"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace soybean::plan {
+
+class MoveCosts {
+public:
+  explicit MoveCosts(tiling::Mesh mesh) : mesh_(std::move(mesh)) {}
+
+  const tiling::Mesh& mesh() const { return mesh_; }
+
+  /// Elements all ranks together receive for each pair: result[i * to.size() + j] for from[i] → to[j]. Targets are
+  /// partial-free.
+  std::vector<std::int64_t> table(const graph::Tensor& tensor, const std::vector<tiling::Tiling>& from,
+                                  const std::vector<tiling::Tiling>& to);
+
+private:
+  struct Key {
+    Shape shape, units;
+    std::vector<tiling::Tiling> from, to;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::int64_t reduce(Key& key) const;
+
+  tiling::Mesh mesh_;
+  std::map<Key, std::vector<std::int64_t>> tables_;
+};
+
+/// Bytes of the largest block any rank holds of the tensor.
+std::int64_t largest_block_bytes(const graph::Tensor& tensor, const tiling::Tiling& tiling, const tiling::Mesh& mesh);
+
+} // namespace soybean::plan

@@ -1,0 +1,283 @@
+#include "plan/problem.hpp"
+
+#include "base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace soybean::plan {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::Role;
+using graph::TensorId;
+using tiling::Tiling;
+
+/// Operand tilings of all members of a variable, in the order of its members.
+using ValueTilings = std::vector<ops::OperandTilings>;
+
+bool same_tilings(const ValueTilings& a, const ValueTilings& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.inputs == y.inputs && x.outputs == y.outputs; });
+}
+
+/// Where a tensor is used or made: input or output `position` of the `member`-th node of a variable.
+struct Place {
+  int variable = -1;
+  int member = -1;
+  int position = -1;
+};
+
+class Builder {
+public:
+  Builder(const Model& model, MoveCosts& costs, const Domain& domain)
+      : model_(model), graph_(*model.graph), costs_(costs), domain_(domain) {}
+
+  Problem run() {
+    problem_.model = &model_;
+    problem_.mesh = costs_.mesh();
+    find_places();
+    list_values();
+    while (drop_impossible()) {
+    }
+    for (const auto& values : problem_.values) problem_.feasible = problem_.feasible && !values.empty();
+    if (!problem_.feasible) return std::move(problem_);
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) add_term(static_cast<TensorId>(t));
+    return std::move(problem_);
+  }
+
+private:
+  void find_places() {
+    uses_.resize(graph_.tensors.size());
+    maker_.resize(graph_.tensors.size());
+    for (std::size_t v = 0; v < model_.members.size(); ++v)
+      for (std::size_t m = 0; m < model_.members[v].size(); ++m) {
+        const graph::Node& node = graph_.nodes[model_.members[v][m]];
+        for (std::size_t i = 0; i < node.inputs.size(); ++i)
+          uses_[node.inputs[i]].push_back({static_cast<int>(v), static_cast<int>(m), static_cast<int>(i)});
+        for (std::size_t i = 0; i < node.outputs.size(); ++i)
+          maker_[node.outputs[i]] = {static_cast<int>(v), static_cast<int>(m), static_cast<int>(i)};
+      }
+  }
+
+  void list_values() {
+    problem_.values.resize(model_.members.size());
+    tilings_.resize(model_.members.size());
+    for (std::size_t v = 0; v < model_.members.size(); ++v)
+      for (const Choices& choices : domain_.choices[v]) {
+        ValueTilings tilings;
+        for (NodeId n : model_.members[v])
+          tilings.push_back(ops::operand_tilings(model_.forms[n], graph_, graph_.nodes[n], problem_.mesh, choices));
+        const auto same = [&](const ValueTilings& other) { return same_tilings(other, tilings); };
+        if (std::any_of(tilings_[v].begin(), tilings_[v].end(), same)) continue;
+        problem_.values[v].push_back(choices);
+        tilings_[v].push_back(std::move(tilings));
+      }
+  }
+
+  const Tiling& needed(const Place& p, std::size_t value) const {
+    return tilings_[p.variable][value][p.member].inputs[p.position];
+  }
+  const Tiling& produced(const Place& p, std::size_t value) const {
+    return tilings_[p.variable][value][p.member].outputs[p.position];
+  }
+
+  /// The tensor may go from its maker to its one user as a partial sum.
+  bool may_pass(TensorId t) const {
+    return graph_.tensors[t].producer != graph::none && uses_[t].size() == 1 && !domain_.must_store[t];
+  }
+
+  /// Drops values that need a partial tiling nobody can deliver. True if any was.
+  bool drop_impossible() {
+    bool changed = false;
+    for (std::size_t t = 0; t < uses_.size(); ++t)
+      for (const Place& use : uses_[t]) {
+        std::vector<Tiling> offered;
+        if (may_pass(static_cast<TensorId>(t)))
+          for (std::size_t x = 0; x < tilings_[maker_[t].variable].size(); ++x)
+            offered.push_back(produced(maker_[t], x));
+        std::vector<Choices> values;
+        std::vector<ValueTilings> tilings;
+        for (std::size_t x = 0; x < tilings_[use.variable].size(); ++x) {
+          const Tiling& need = needed(use, x);
+          if (tiling::has_partial(need) && std::find(offered.begin(), offered.end(), need) == offered.end()) continue;
+          values.push_back(problem_.values[use.variable][x]);
+          tilings.push_back(tilings_[use.variable][x]);
+        }
+        if (values.size() == tilings_[use.variable].size()) continue;
+        problem_.values[use.variable] = std::move(values);
+        tilings_[use.variable] = std::move(tilings);
+        changed = true;
+      }
+    return changed;
+  }
+
+  void add_term(TensorId t) {
+    const graph::Tensor& tensor = graph_.tensors[t];
+    if (tensor.previous != graph::none || tensor.role == Role::metric) return;
+    if (uses_[t].empty() && tensor.next == graph::none) return;
+    Term term{.tensor = t};
+    term.may_pass = may_pass(t);
+    const TensorId made = tensor.next == graph::none ? t : tensor.next;
+    std::map<int, Link> links;
+    if (graph_.tensors[made].producer != graph::none) {
+      Link& link = links[maker_[made].variable];
+      for (std::size_t x = 0; x < problem_.values[maker_[made].variable].size(); ++x)
+        link.produced.push_back(intern(term, produced(maker_[made], x)));
+    }
+    for (const Place& use : uses_[t]) {
+      std::vector<std::int32_t> column;
+      for (std::size_t x = 0; x < problem_.values[use.variable].size(); ++x)
+        column.push_back(intern(term, needed(use, x)));
+      auto& columns = links[use.variable].needed;
+      if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(std::move(column));
+    }
+    for (auto& [variable, link] : links) {
+      link.variable = variable;
+      term.links.push_back(std::move(link));
+    }
+    term.candidates = is_free_source(tensor) ? std::vector<Tiling>{Tiling{}} : domain_.stored[t];
+    ensure(!term.candidates.empty(), fmt::format("tensor '{}' can not be stored", tensor.name));
+    price(term);
+    problem_.terms.push_back(std::move(term));
+  }
+
+  static std::int32_t intern(Term& term, const Tiling& tiling) {
+    const auto found = std::find(term.tilings.begin(), term.tilings.end(), tiling);
+    if (found == term.tilings.end()) {
+      term.tilings.push_back(tiling);
+      return static_cast<std::int32_t>(term.tilings.size()) - 1;
+    }
+    return static_cast<std::int32_t>(found - term.tilings.begin());
+  }
+
+  void price(Term& term) {
+    const graph::Tensor& tensor = graph_.tensors[term.tensor];
+    const bool free = is_free_source(tensor);
+    const std::size_t count = term.tilings.size(), stored = term.candidates.size();
+    std::vector<char> is_produced(count, 0), is_needed(count, 0);
+    for (const Link& link : term.links) {
+      for (std::int32_t id : link.produced) is_produced[id] = 1;
+      for (const auto& column : link.needed)
+        for (std::int32_t id : column) is_needed[id] = !tiling::has_partial(term.tilings[id]);
+    }
+    term.from.assign(count * stored, never);
+    term.to.assign(count * stored, never);
+    const std::int64_t size = size_of(tensor.dtype);
+    std::vector<Tiling> made, wanted;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_produced[i]) made.push_back(term.tilings[i]);
+      if (is_needed[i]) wanted.push_back(term.tilings[i]);
+    }
+    const std::vector<std::int64_t> in =
+        free ? std::vector<std::int64_t>() : costs_.table(tensor, made, term.candidates);
+    const std::vector<std::int64_t> out =
+        free ? std::vector<std::int64_t>(wanted.size(), 0) : costs_.table(tensor, term.candidates, wanted);
+    for (std::size_t i = 0, a = 0, b = 0; i < count; ++i) {
+      for (std::size_t s = 0; s < stored; ++s) {
+        if (is_produced[i]) term.from[i * stored + s] = in[a * stored + s] * size;
+        if (is_needed[i]) term.to[i * stored + s] = out[s * wanted.size() + b] * size;
+      }
+      a += is_produced[i] ? 1 : 0;
+      b += is_needed[i] ? 1 : 0;
+    }
+    for (const Tiling& tiling : term.tilings) term.held.push_back(largest_block_bytes(tensor, tiling, problem_.mesh));
+    for (const Tiling& tiling : term.candidates)
+      term.held_stored.push_back(free ? 0 : largest_block_bytes(tensor, tiling, problem_.mesh));
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  MoveCosts& costs_;
+  const Domain& domain_;
+  Problem problem_;
+  std::vector<std::vector<ValueTilings>> tilings_; // per variable, per value
+  std::vector<std::vector<Place>> uses_;           // per tensor
+  std::vector<Place> maker_;                       // per tensor
+};
+
+} // namespace
+
+Problem make_problem(const Model& model, MoveCosts& costs, const Domain& domain) {
+  return Builder(model, costs, domain).run();
+}
+
+TermCost term_cost(const Term& term, const std::vector<int>& assignment) {
+  std::int32_t produced = -1;
+  std::vector<std::int32_t> needed;
+  for (const Link& link : term.links) {
+    const int value = assignment[link.variable];
+    if (!link.produced.empty()) produced = link.produced[value];
+    for (const auto& column : link.needed)
+      if (std::find(needed.begin(), needed.end(), column[value]) == needed.end()) needed.push_back(column[value]);
+  }
+  if (term.may_pass && produced == needed[0] && tiling::has_partial(term.tilings[produced]))
+    return {0, term.held[produced], -1};
+  TermCost best;
+  const std::size_t stored = term.candidates.size();
+  for (std::size_t s = 0; s < stored; ++s) {
+    TermCost cost{produced < 0 ? 0 : term.from[produced * stored + s], term.held_stored[s], static_cast<int>(s)};
+    for (std::int32_t id : needed) {
+      cost.bytes = std::min(never, cost.bytes + term.to[id * stored + s]);
+      if (term.tilings[id] != term.candidates[s]) cost.held += term.held[id];
+    }
+    if (cost.bytes < best.bytes || (cost.bytes == best.bytes && cost.bytes < never && cost.held < best.held))
+      best = cost;
+  }
+  return best;
+}
+
+Problem restrict_values(const Problem& problem, const std::vector<std::vector<int>>& keep) {
+  const auto pick = [](auto& list, const std::vector<int>& indices) {
+    auto picked = list;
+    picked.clear();
+    for (int i : indices) picked.push_back(list[i]);
+    list = std::move(picked);
+  };
+  Problem result = problem;
+  for (std::size_t v = 0; v < keep.size(); ++v) pick(result.values[v], keep[v]);
+  for (Term& term : result.terms)
+    for (Link& link : term.links) {
+      if (!link.produced.empty()) pick(link.produced, keep[link.variable]);
+      for (auto& column : link.needed) pick(column, keep[link.variable]);
+    }
+  return result;
+}
+
+Plan make_plan(const Problem& problem, const std::vector<int>& assignment) {
+  const Model& model = *problem.model;
+  const Graph& graph = *model.graph;
+  Plan plan;
+  plan.mesh = problem.mesh;
+  plan.stored.assign(graph.tensors.size(), tiling::replicated(problem.mesh));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    plan.choices.push_back(problem.values[model.variable[n]][assignment[model.variable[n]]]);
+    const graph::Node& node = graph.nodes[n];
+    const ops::OperandTilings tilings =
+        ops::operand_tilings(model.forms[n], graph, node, problem.mesh, plan.choices[n]);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const graph::Tensor& tensor = graph.tensors[node.inputs[i]];
+      const auto first = std::find(node.inputs.begin(), node.inputs.end(), node.inputs[i]);
+      if (is_free_source(tensor) && tensor.consumers[0] == static_cast<NodeId>(n) &&
+          first == node.inputs.begin() + static_cast<std::ptrdiff_t>(i))
+        plan.stored[node.inputs[i]] = tilings.inputs[i];
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (graph.tensors[node.outputs[i]].role != graph::Role::metric) plan.stored[node.outputs[i]] = tilings.outputs[i];
+  }
+  for (const Term& term : problem.terms) {
+    if (is_free_source(graph.tensors[term.tensor])) continue;
+    const TermCost cost = term_cost(term, assignment);
+    ensure(cost.bytes < never,
+           fmt::format("tensor '{}' can not be stored as planned", graph.tensors[term.tensor].name));
+    if (cost.stored >= 0) plan.stored[term.tensor] = term.candidates[cost.stored];
+  }
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].previous != graph::none) plan.stored[t] = plan.stored[graph.tensors[t].previous];
+  return plan;
+}
+
+} // namespace soybean::plan

@@ -1,0 +1,303 @@
+#include "plan/relaxation.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace soybean::plan {
+namespace {
+
+constexpr std::size_t most_consumers = 5; ///< further ones are left out of a term: still a lower bound
+
+/// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost.
+class Star {
+public:
+  explicit Star(const Term& term) : term_(term), candidates_(term.candidates.size()) {
+    for (const Link& link : term.links) {
+      if (link.needed.empty()) {
+        maker_ = static_cast<int>(links_.size());
+      } else if (consumers_.size() < most_consumers) {
+        consumers_.push_back(links_.size());
+      } else if (link.produced.empty()) {
+        continue; // left out
+      } else {
+        links_[consumers_.back()] = &link; // the maker counts in any case
+        continue;
+      }
+      links_.push_back(&link);
+    }
+  }
+
+  const std::vector<const Link*>& links() const { return links_; }
+  std::vector<std::int64_t>& given(std::size_t link) { return given_[link]; }
+  void start(const std::vector<std::vector<Choices>>& values) {
+    for (const Link* link : links_) given_.emplace_back(values[link->variable].size(), 0);
+  }
+
+  /// Per value of one link's variable: the least cost of the term, messages subtracted. `alive` is per variable.
+  std::vector<std::int64_t> marginals(std::size_t link, const std::vector<std::vector<int>>& alive) {
+    std::vector<std::int64_t> result(given_[link].size(), never);
+    for (std::size_t s = 0; s < candidates_; ++s) through(s, link, alive, result);
+    if (term_.may_pass) pass(link, alive, result);
+    return result;
+  }
+
+private:
+  std::int64_t produced(const Link& link, int value, std::size_t s) const {
+    return link.produced.empty() ? 0 : term_.from[link.produced[value] * candidates_ + s];
+  }
+
+  /// Adds to `result` what is possible with stored candidate s.
+  void through(std::size_t s, std::size_t link, const std::vector<std::vector<int>>& alive,
+               std::vector<std::int64_t>& result) {
+    std::int64_t made = 0;
+    if (maker_ >= 0 && maker_ != static_cast<int>(link)) {
+      made = never;
+      for (int x : alive[links_[maker_]->variable])
+        made = std::min(made, produced(*links_[maker_], x, s) - given_[maker_][x]);
+      if (made >= never / 2) return;
+    }
+    fill(s, alive);
+    const std::size_t all = (std::size_t{1} << consumers_.size()) - 1;
+    const std::vector<int>& values = alive[links_[link]->variable];
+    if (maker_ == static_cast<int>(link)) {
+      for (int x : values)
+        result[x] = std::min(result[x], produced(*links_[link], x, s) - given_[link][x] + best_[all]);
+      return;
+    }
+    const auto me =
+        static_cast<std::size_t>(std::find(consumers_.begin(), consumers_.end(), link) - consumers_.begin());
+    const std::size_t bit = std::size_t{1} << me, others = all & ~bit;
+    std::fill(shared_.begin(), shared_.end(), -1);
+    for (int x : values) {
+      const std::int32_t id = links_[link]->needed[0][x];
+      if (shared_[id] < 0) shared_[id] = 0, with_[id] = company(id, s, others);
+      result[x] = std::min(result[x], made + produced(*links_[link], x, s) - given_[link][x] + with_[id]);
+    }
+  }
+
+  /// least_[consumer][tiling]: its cheapest value that needs that tiling; best_[set]: the cheapest way to serve a set
+  /// of consumers, those that need the same tiling sharing one copy.
+  void fill(std::size_t s, const std::vector<std::vector<int>>& alive) {
+    const std::size_t tilings = term_.tilings.size(), sets = std::size_t{1} << consumers_.size();
+    least_.assign(consumers_.size() * tilings, never);
+    shared_.resize(tilings);
+    with_.resize(tilings);
+    for (std::size_t i = 0; i < consumers_.size(); ++i) {
+      const Link& link = *links_[consumers_[i]];
+      for (int x : alive[link.variable]) {
+        std::int64_t& least = least_[i * tilings + static_cast<std::size_t>(link.needed[0][x])];
+        least = std::min(least, produced(link, x, s) - given_[consumers_[i]][x]);
+      }
+    }
+    group_.assign(sets, never);
+    for (std::size_t id = 0; id < tilings; ++id) {
+      const std::int64_t copy = term_.to[id * candidates_ + s];
+      if (copy >= never) continue;
+      sum_.resize(sets);
+      sum_[0] = copy;
+      for (std::size_t set = 1; set < sets; ++set) {
+        const auto i = static_cast<std::size_t>(__builtin_ctzll(set));
+        sum_[set] = std::min(never, sum_[set & (set - 1)] + least_[i * tilings + id]);
+        group_[set] = std::min(group_[set], sum_[set]);
+      }
+    }
+    best_.assign(sets, never);
+    best_[0] = 0;
+    for (std::size_t set = 1; set < sets; ++set) {
+      const std::size_t first = set & (~set + 1), rest = set & ~first;
+      for (std::size_t more = rest;; more = (more - 1) & rest) {
+        best_[set] = std::min(best_[set], group_[more | first] + best_[rest & ~more]);
+        if (more == 0) break;
+      }
+    }
+  }
+
+  /// The cost of a copy in tiling id, shared by the best subset of `others`, and of serving the rest of them.
+  std::int64_t company(std::int32_t id, std::size_t s, std::size_t others) const {
+    const std::int64_t copy = term_.to[static_cast<std::size_t>(id) * candidates_ + s];
+    if (copy >= never) return never;
+    std::int64_t best = never;
+    const std::size_t tilings = term_.tilings.size();
+    for (std::size_t set = others;; set = (set - 1) & others) {
+      std::int64_t cost = copy + best_[others & ~set];
+      for (std::size_t i = 0; i < consumers_.size() && cost < never; ++i)
+        if (set >> i & 1) cost += least_[i * tilings + static_cast<std::size_t>(id)];
+      best = std::min(best, cost);
+      if (set == 0) break;
+    }
+    return best;
+  }
+
+  /// Adds what is possible when the consumer takes a partial tiling exactly as produced.
+  void pass(std::size_t link, const std::vector<std::vector<int>>& alive, std::vector<std::int64_t>& result) const {
+    const Link& consumer = *links_[consumers_[0]];
+    if (maker_ < 0) { // one variable both makes and uses it
+      for (int x : alive[consumer.variable])
+        if (consumer.produced[x] == consumer.needed[0][x] && tiling::has_partial(term_.tilings[consumer.produced[x]]))
+          result[x] = std::min(result[x], -given_[link][x]);
+      return;
+    }
+    const Link& maker = *links_[maker_];
+    const bool making = maker_ == static_cast<int>(link);
+    std::vector<std::int64_t> other(term_.tilings.size(), never);
+    const std::vector<std::int32_t>& theirs = making ? consumer.needed[0] : maker.produced;
+    const std::size_t them = making ? consumers_[0] : static_cast<std::size_t>(maker_);
+    for (int x : alive[links_[them]->variable])
+      if (tiling::has_partial(term_.tilings[theirs[x]]))
+        other[theirs[x]] = std::min(other[theirs[x]], -given_[them][x]);
+    const std::vector<std::int32_t>& mine = making ? maker.produced : consumer.needed[0];
+    for (int x : alive[links_[link]->variable]) result[x] = std::min(result[x], other[mine[x]] - given_[link][x]);
+  }
+
+  const Term& term_;
+  std::size_t candidates_;
+  std::vector<const Link*> links_;
+  std::vector<std::size_t> consumers_; // links with needs
+  int maker_ = -1;                     // the link that only produces
+  std::vector<std::vector<std::int64_t>> given_;
+  std::vector<std::int64_t> least_, group_, best_, sum_, shared_, with_;
+};
+
+struct Neighbour {
+  std::size_t star, link;
+  bool earlier, later; // the star has a variable before, after this one
+};
+
+class Sweeper {
+public:
+  Sweeper(const Problem& problem, std::int64_t limit) : problem_(problem), limit_(limit) {
+    const std::size_t count = problem.values.size();
+    alive_.resize(count);
+    own_.resize(count);
+    result_.bounds.resize(count);
+    for (std::size_t v = 0; v < count; ++v) {
+      alive_[v].resize(problem.values[v].size());
+      std::iota(alive_[v].begin(), alive_[v].end(), 0);
+      own_[v].assign(alive_[v].size(), 0);
+      result_.bounds[v].assign(alive_[v].size(), 0);
+    }
+    order_variables();
+    for (const Term& term : problem.terms)
+      if (!is_free_source(problem.model->graph->tensors[term.tensor])) stars_.emplace_back(term);
+    connect();
+  }
+
+  Relaxed run(int sweeps) {
+    std::int64_t before = -1;
+    for (int sweep = 0; sweep < sweeps && total_ < never; ++sweep) {
+      visit(true);
+      visit(false);
+      if (sweep > 0 && total_ - before <= total_ / 4096) break;
+      before = total_;
+    }
+    result_.bound = total_;
+    return std::move(result_);
+  }
+
+private:
+  void order_variables() {
+    const graph::Graph& graph = *problem_.model->graph;
+    order_.resize(problem_.values.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    const auto layer = [&](int v) { return graph.nodes[problem_.model->members[v][0]].layer; };
+    std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) { return layer(a) < layer(b); });
+  }
+
+  void connect() {
+    std::vector<int> place(order_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) place[order_[i]] = static_cast<int>(i);
+    neighbours_.resize(order_.size());
+    for (std::size_t t = 0; t < stars_.size(); ++t) {
+      stars_[t].start(problem_.values);
+      const std::vector<const Link*>& links = stars_[t].links();
+      for (std::size_t i = 0; i < links.size(); ++i) {
+        Neighbour n{t, i, false, false};
+        for (const Link* other : links) {
+          n.earlier = n.earlier || place[other->variable] < place[links[i]->variable];
+          n.later = n.later || place[other->variable] > place[links[i]->variable];
+        }
+        neighbours_[links[i]->variable].push_back(n);
+      }
+    }
+    own_least_.assign(order_.size(), 0);
+  }
+
+  void visit(bool forward) {
+    for (std::size_t i = 0; i < order_.size() && total_ < never; ++i) {
+      const int v = order_[forward ? i : order_.size() - 1 - i];
+      collect(v);
+      exclude(v);
+      if (!alive_[v].empty()) distribute(v, forward);
+    }
+  }
+
+  /// Moves all that the variable's terms can tell about its values into its own costs.
+  void collect(int v) {
+    for (const Neighbour& n : neighbours_[v]) {
+      const std::vector<std::int64_t> told = stars_[n.star].marginals(n.link, alive_);
+      std::vector<std::int64_t>& given = stars_[n.star].given(n.link);
+      std::erase_if(alive_[v], [&](int x) {
+        if (told[x] >= never / 2) return result_.bounds[v][x] = never, true;
+        given[x] += told[x];
+        own_[v][x] += told[x];
+        return false;
+      });
+    }
+    update_least(v);
+  }
+
+  void update_least(int v) {
+    total_ -= own_least_[v];
+    std::int64_t least = never;
+    for (int x : alive_[v]) least = std::min(least, own_[v][x]);
+    own_least_[v] = least;
+    total_ += least;
+  }
+
+  void exclude(int v) {
+    const std::int64_t rest = total_ - own_least_[v];
+    std::erase_if(alive_[v], [&](int x) {
+      std::int64_t& bound = result_.bounds[v][x];
+      bound = std::max(bound, rest + own_[v][x]);
+      if (bound > limit_) return bound = never, true;
+      return false;
+    });
+    update_least(v);
+  }
+
+  /// Hands the differences between its values to the terms that lead on, to be told to the variables there.
+  void distribute(int v, bool forward) {
+    const std::vector<Neighbour>& near = neighbours_[v];
+    const auto later = std::count_if(near.begin(), near.end(), [](const Neighbour& n) { return n.later; });
+    const auto earlier = std::count_if(near.begin(), near.end(), [](const Neighbour& n) { return n.earlier; });
+    const std::int64_t shares = std::max<std::int64_t>(later, earlier);
+    if (shares == 0) return;
+    for (const Neighbour& n : near) {
+      if (forward ? !n.later : !n.earlier) continue;
+      std::vector<std::int64_t>& given = stars_[n.star].given(n.link);
+      for (int x : alive_[v]) given[x] -= (own_[v][x] - own_least_[v]) / shares;
+    }
+    const auto sent = forward ? later : earlier;
+    for (int x : alive_[v]) own_[v][x] -= sent * ((own_[v][x] - own_least_[v]) / shares);
+    update_least(v);
+  }
+
+  const Problem& problem_;
+  std::int64_t limit_;
+  std::vector<int> order_;
+  std::vector<Star> stars_;
+  std::vector<std::vector<Neighbour>> neighbours_;
+  std::vector<std::vector<int>> alive_;
+  std::vector<std::vector<std::int64_t>> own_; // per variable and value: what it was told and kept
+  std::vector<std::int64_t> own_least_;        // its minimum over what is alive
+  std::int64_t total_ = 0;                     // their sum, the bound: what is left of a term is never negative
+  Relaxed result_;
+};
+
+} // namespace
+
+Relaxed relax(const Problem& problem, std::int64_t limit, int sweeps) {
+  return Sweeper(problem, limit).run(sweeps);
+}
+
+} // namespace soybean::plan

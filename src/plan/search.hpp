@@ -1,0 +1,26 @@
+#pragma once
+// Solving a problem: bound, exclude, eliminate; where even that would take too large a table, search the most promising
+// values only and report the bound. Called inside src/plan only.
+#include "plan/problem.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace soybean::plan {
+
+struct Limits {
+  std::int64_t incumbent = never; ///< bytes of a plan known already: only plans at most as costly are wanted
+  std::int64_t table_entries = 0; ///< of one elimination table
+};
+
+struct Solution {
+  bool found = false;          ///< false: the problem is not feasible, or no plan is as cheap as the incumbent
+  std::vector<int> assignment; ///< one value per variable
+  std::int64_t bytes = never;
+  std::int64_t bound = 0; ///< no plan of the problem moves fewer; equals bytes when `optimal`
+  bool optimal = false;
+};
+
+Solution solve(const Problem& problem, const Limits& limits);
+
+} // namespace soybean::plan
