@@ -409,4 +409,16 @@ TEST(Table, LooksUpByName) {
   EXPECT_EQ(bug_of([] { find("conv3d"); }), "no operator 'conv3d'");
 }
 
+TEST(Verify, ComparesResultsWithWhatOperatorsInfer) {
+  const Graph good = every_operator();
+  EXPECT_NO_THROW(ops::verify(good));
+  const auto tampered = [&](auto&& change) {
+    Graph g = good;
+    change(g.tensors[graph::find_tensor(g, "flat")]);
+    return bug_of([&] { ops::verify(g); });
+  };
+  EXPECT_EQ(tampered([](graph::Tensor& t) { t.units[1] = 2; }), "tensor 'flat' is not what its operator infers");
+  EXPECT_EQ(tampered([](graph::Tensor& t) { t.spatial = 2; }), "tensor 'flat' is not what its operator infers");
+}
+
 } // namespace
