@@ -18,15 +18,13 @@ inline constexpr bool on_host =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, Kokkos::DefaultExecutionSpace::memory_space>::accessible &&
     std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
 
-namespace detail {
-
-/// Below this many elements a loop is not worth waking threads for.
-constexpr std::int64_t parallel_threshold = 32768;
-
-/// Threads a loop over `work` elements should take.
+/// Threads a loop over `work` elements (of a few instructions each) should take: waking them pays only above a size.
 inline int threads_for(const Exec& exec, std::int64_t work) {
-  return work < parallel_threshold ? 1 : exec.threads();
+  constexpr std::int64_t threshold = 32768;
+  return work < threshold ? 1 : exec.threads();
 }
+
+namespace detail {
 
 /// Tells a profiling tool, where one is loaded, which kernel runs; free otherwise.
 class Region {
@@ -54,7 +52,7 @@ void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
   if (n <= 0) return;
   if constexpr (on_host) {
     const detail::Region region(label);
-    const int threads = detail::threads_for(exec, n);
+    const int threads = threads_for(exec, n);
     if (threads == 1) {
 #pragma omp simd
       for (std::int64_t i = 0; i < n; ++i) f(i);
@@ -74,7 +72,7 @@ void item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* l
   if (n <= 0) return;
   if constexpr (on_host) {
     const detail::Region region(label);
-    const int threads = detail::threads_for(exec, n * std::max<std::int64_t>(work, 1));
+    const int threads = threads_for(exec, n * std::max<std::int64_t>(work, 1));
     if (threads == 1) {
       for (std::int64_t i = 0; i < n; ++i) f(i);
     } else {
@@ -112,7 +110,7 @@ void rows_for(const Exec& exec, std::int64_t rows, std::int64_t channels, const 
   if (rows <= 0 || channels <= 0) return;
   if constexpr (on_host) {
     const detail::Region region(label);
-    const std::int64_t threads = detail::threads_for(exec, rows * channels);
+    const std::int64_t threads = threads_for(exec, rows * channels);
     if (threads == 1) {
       detail::host_rows(0, rows, 0, channels, f);
       return;

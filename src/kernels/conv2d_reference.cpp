@@ -1,5 +1,6 @@
 #include "kernels/conv2d_reference.hpp"
 
+#include "device/rows.hpp"
 #include "kernels/conv2d.hpp"
 #include "kernels/gemm_reference.hpp"
 #include "kernels/layout.hpp"
@@ -86,11 +87,21 @@ void gather(const Conv& c, const Patches& p, std::int64_t group, std::int64_t fi
   }
 }
 
+std::int64_t weight_terms(const Patches& p) {
+  return p.groups * p.patch() * p.result_c;
+}
+
+/// Multiplications of a pass.
+std::int64_t work(const Patches& p) {
+  return p.positions() * p.groups * p.patch() * p.result_c;
+}
+
 /// The weights of all groups as matrices [patch][result channel].
 template<class T>
 void arrange_weights(const Exec& exec, const Patches& p, const T* w, T* arranged) {
+  const int threads = device::threads_for(exec, weight_terms(p));
   const std::int64_t kernel = p.kernel_h * p.kernel_w, patch = p.patch();
-#pragma omp parallel for schedule(static) num_threads(exec.threads())
+#pragma omp parallel for schedule(static) num_threads(threads)
   for (std::int64_t j = 0; j < p.groups * patch; ++j) {
     const std::int64_t group = j / patch, term = j % patch, source = term % p.source_c, rs = term / p.source_c;
     for (std::int64_t result = 0; result < p.result_c; ++result) {
@@ -101,19 +112,16 @@ void arrange_weights(const Exec& exec, const Patches& p, const T* w, T* arranged
   }
 }
 
-std::int64_t weight_terms(const Patches& p) {
-  return p.groups * p.patch() * p.result_c;
-}
-
 /// Forward and backward data: a tile of result positions at a time.
 template<class T>
 void multiply_patches(const Exec& exec, const Conv& c, const Patches& p, const T* source, const T* w, T* result,
                       void* scratch) {
   auto* arranged = static_cast<T*>(scratch);
   T* rows_of_all = arranged + weight_terms(p);
+  const int threads = device::threads_for(exec, work(p));
   arrange_weights(exec, p, w, arranged);
   const std::int64_t tiles = (p.positions() + position_tile - 1) / position_tile;
-#pragma omp parallel for schedule(static) num_threads(exec.threads())
+#pragma omp parallel for schedule(static) num_threads(threads)
   for (std::int64_t job = 0; job < tiles * p.groups; ++job) {
     const std::int64_t group = job % p.groups, first = job / p.groups * position_tile;
     const std::int64_t count = std::min(position_tile, p.positions() - first);
@@ -149,8 +157,9 @@ template<class T>
 void conv_backward_weights(const Exec& exec, const Conv& c, const T* dy, const T* x, T* dw, void* scratch) {
   const Patches p = forward_patches(c);
   const std::int64_t patch = p.patch(), kernel = p.kernel_h * p.kernel_w, outs = p.result_c;
+  const int threads = device::threads_for(exec, work(p));
   const std::int64_t blocks = (patch + patch_block - 1) / patch_block;
-#pragma omp parallel for schedule(static) num_threads(exec.threads())
+#pragma omp parallel for schedule(static) num_threads(threads)
   for (std::int64_t job = 0; job < blocks * p.groups; ++job) {
     const std::int64_t group = job % p.groups, begin = job / p.groups * patch_block;
     const std::int64_t end = std::min(patch, begin + patch_block), terms = end - begin;

@@ -1,5 +1,6 @@
 #include "kernels/dense_reference.hpp"
 
+#include "device/rows.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/gemm_reference.hpp"
 #include "kernels/layout.hpp"
@@ -14,7 +15,7 @@ void matmul_reference(const device::Exec& exec, const device::Matmul& s, const T
   const Matrix<const T> right = s.b_transposed ? Matrix<const T>{b, 1, s.k} : Matrix<const T>{b, s.n, 1};
   constexpr std::int64_t block = 64; // one piece of work: a block × block part of c
   const std::int64_t down = (s.m + block - 1) / block, across = (s.n + block - 1) / block;
-#pragma omp parallel for schedule(static) num_threads(exec.threads())
+#pragma omp parallel for schedule(static) num_threads(device::threads_for(exec, s.m* s.n* s.k))
   for (std::int64_t piece = 0; piece < down * across; ++piece) {
     const std::int64_t i = piece / across * block, j = piece % across * block;
     gemm_reference<T>({std::min(block, s.m - i), std::min(block, s.n - j), s.k},

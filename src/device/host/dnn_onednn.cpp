@@ -122,6 +122,14 @@ void execute(Entry& e, dnnl::stream& stream, const float* first, const float* se
   stream.wait();
 }
 
+double flops(const Conv& c) {
+  return 2.0 * static_cast<double>(c.output_size()) * static_cast<double>(c.weight_size() / c.out_channels);
+}
+
+double flops(const Matmul& s) {
+  return 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+}
+
 bool nothing_to_sum(const Conv& c) {
   return c.batch == 0 || c.in_channels == 0 || c.out_channels == 0 || c.out_height() <= 0 || c.out_width() <= 0;
 }
@@ -204,13 +212,14 @@ struct DnnContext::Impl {
   std::map<std::pair<Conv, ConvPass>, Entry> convs;
   std::map<Matmul, Entry> matmuls;
 
-  /// The library takes the number of threads from OpenMP when it makes a primitive and when it runs one.
-  void use_threads() const { omp_set_num_threads(threads); }
+  /// The library takes the number of threads from OpenMP when it makes a primitive and when it runs one: all of the
+  /// rank's, but one where waking the others would cost as much as the work.
+  void use_threads(double flops) const { omp_set_num_threads(flops < 1e6 ? 1 : threads); }
 
   Entry& conv(const Conv& shape, ConvPass pass) {
     const auto found = convs.find({shape, pass});
     if (found != convs.end()) return found->second;
-    use_threads();
+    use_threads(flops(shape));
     Entry entry = make_conv(engine, shape, pass, Activations::nhwc);
     if (is_slow(entry)) { // rare shapes: another layout may have a fast implementation
       Entry other = make_conv(engine, shape, pass, Activations::any);
@@ -222,7 +231,7 @@ struct DnnContext::Impl {
   Entry& product(const Matmul& shape) {
     const auto found = matmuls.find(shape);
     if (found != matmuls.end()) return found->second;
-    use_threads();
+    use_threads(flops(shape));
     return matmuls.emplace(shape, make_matmul(engine, shape)).first->second;
   }
 };
@@ -248,7 +257,7 @@ void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, const float* fi
   if (nothing_to_sum(conv)) return zero(result, result_size);
   DnnContext::Impl& impl = exec.dnn().impl();
   Entry& entry = impl.conv(conv, pass);
-  impl.use_threads();
+  impl.use_threads(flops(conv));
   execute(entry, impl.stream, first, second, result, scratch);
 }
 
@@ -289,10 +298,10 @@ void matmul(const Exec& exec, const Matmul& s, const float* a, const float* b, f
   DnnContext::Impl& impl = exec.dnn().impl();
   if (uses_primitive(s)) {
     Entry& entry = impl.product(s);
-    impl.use_threads();
+    impl.use_threads(flops(s));
     return execute(entry, impl.stream, a, b, c, scratch);
   }
-  impl.use_threads();
+  impl.use_threads(flops(s));
   const dnnl_status_t status = dnnl_sgemm(s.a_transposed ? 'T' : 'N', s.b_transposed ? 'T' : 'N', s.m, s.n, s.k, 1.0f,
                                           a, s.a_transposed ? s.m : s.k, b, s.b_transposed ? s.k : s.n, 0.0f, c, s.n);
   ensure(status == dnnl_success, "dnnl_sgemm refused its arguments");

@@ -294,7 +294,7 @@ std::vector<Conv> network_convs() {
 }
 
 TEST(Conv2dReference, EqualsTheDefinition) {
-  const Exec exec(2);
+  const Exec exec(1);
   std::mt19937 random(1);
   for (int round = 0; round < 150; ++round) {
     const Conv c = random_conv(random);
@@ -334,7 +334,7 @@ TEST(Conv2d, EqualsTheReferenceForRandomShapes) {
 }
 
 TEST(Conv2d, EqualsTheReferenceForEveryChannelCount) {
-  const Exec exec(2);
+  const Exec exec(1);
   for (std::int64_t channels = 1; channels <= 67; ++channels) {
     const Conv c{.batch = 2,
                  .in_channels = channels,
