@@ -1,0 +1,184 @@
+#include "io/gather.hpp"
+
+#include "base/error.hpp"
+#include "device/pack.hpp"
+#include "io/checksum.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace soybean::io {
+
+namespace {
+
+using device::Order;
+using device::TensorView;
+
+constexpr int slab_tag = 17;
+
+struct RankBlock {
+  Box box;
+  bool primary;
+};
+
+/// Every rank's block of the tensor, on every rank.
+std::vector<RankBlock> gather_blocks(comm::Comm& comm, const Box& box, bool primary) {
+  std::vector<std::int64_t> mine{primary ? 1 : 0};
+  mine.insert(mine.end(), box.offsets.begin(), box.offsets.end());
+  mine.insert(mine.end(), box.extents.begin(), box.extents.end());
+  const std::vector<std::byte> all = comm.gather_all(std::as_bytes(std::span(mine)));
+  const std::size_t dims = box.offsets.size();
+  std::vector<std::int64_t> numbers(all.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), all.data(), all.size());
+  std::vector<RankBlock> blocks;
+  for (auto at = numbers.begin(); at != numbers.end(); at += static_cast<std::ptrdiff_t>(1 + 2 * dims)) {
+    const auto offsets = at + 1, extents = offsets + static_cast<std::ptrdiff_t>(dims);
+    blocks.push_back({{{offsets, extents}, {extents, extents + static_cast<std::ptrdiff_t>(dims)}}, *at != 0});
+  }
+  return blocks;
+}
+
+/// Gives rank 0's failure, if it has one, to every rank.
+void share_failure(comm::Comm& comm, const std::optional<Error>& failure) {
+  std::int64_t code = failure ? static_cast<std::int64_t>(failure->code()) : -1;
+  comm.broadcast(&code, sizeof(code), 0);
+  if (code < 0) return;
+  Error error(comm::broadcast_text(comm, failure ? failure->what() : ""), static_cast<ExitCode>(code));
+  error.mark_on_all_ranks();
+  throw error;
+}
+
+/// Runs f on rank 0 unless it has failed before; keeps its Error.
+template<class F>
+void attempt(std::optional<Error>& failure, F&& f) {
+  if (failure) return;
+  try {
+    f();
+  } catch (const Error& error) {
+    failure = error;
+  }
+}
+
+TensorView slab_view(std::vector<std::byte>& memory, const TensorView& tensor, const Box& slab) {
+  memory.resize(static_cast<std::size_t>(volume(slab) * size_of(tensor.dtype)));
+  return {memory.data(), tensor.dtype, slab, tensor.global, 1};
+}
+
+std::int64_t bytes_of(const Box& box, DType type) {
+  return volume(box) * size_of(type);
+}
+
+void cut(const Shape& shape, std::size_t dim, const Box& within, std::int64_t element_bytes, std::int64_t limit,
+         std::vector<Box>& result) {
+  std::int64_t row = element_bytes;
+  for (std::size_t d = dim + 1; d < shape.size(); ++d) row *= shape[d];
+  if (dim == shape.size()) {
+    result.push_back(within);
+    return;
+  }
+  const bool fits = row <= limit || dim + 1 == shape.size();
+  const std::int64_t rows = fits ? std::max<std::int64_t>(1, limit / row) : 1;
+  for (std::int64_t first = 0; first < shape[dim]; first += rows) {
+    Box part = within;
+    part.offsets[dim] = first;
+    part.extents[dim] = std::min(rows, shape[dim] - first);
+    if (fits)
+      result.push_back(part);
+    else
+      cut(shape, dim + 1, part, element_bytes, limit, result);
+  }
+}
+
+} // namespace
+
+std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int64_t limit) {
+  std::vector<Box> result;
+  if (volume(shape) > 0) cut(shape, 0, whole(shape), element_bytes, limit, result);
+  return result;
+}
+
+void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
+                  const TensorView& view, bool primary) {
+  const bool root = comm.rank() == 0;
+  const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, primary);
+  std::optional<Error> failure;
+  std::vector<std::uint64_t> sums;
+  std::vector<std::byte> memory, packed;
+  if (root) attempt(failure, [&] { create_dataset(*file, name, view.global, view.dtype); });
+  for (const Box& slab : slabs(view.global, size_of(view.dtype))) {
+    const Box mine = intersect(view.box, slab);
+    if (!root) {
+      if (!primary || empty(mine)) continue;
+      packed.resize(static_cast<std::size_t>(bytes_of(mine, view.dtype)));
+      device::pack(exec, view, mine, packed.data(), Order::logical);
+      comm.send(packed.data(), static_cast<std::int64_t>(packed.size()), 0, slab_tag);
+      continue;
+    }
+    const TensorView target = slab_view(memory, view, slab);
+    for (int r = 0; r < comm.size(); ++r) {
+      const Box part = intersect(blocks[r].box, slab);
+      if (!blocks[r].primary || empty(part)) continue;
+      packed.resize(static_cast<std::size_t>(bytes_of(part, view.dtype)));
+      if (r == 0)
+        device::pack(exec, view, part, packed.data(), Order::logical);
+      else
+        comm.receive(packed.data(), static_cast<std::int64_t>(packed.size()), r, slab_tag);
+      device::unpack(exec, packed.data(), target, part, Order::logical);
+    }
+    sums.push_back(checksum(memory));
+    attempt(failure, [&] { write_box(*file, name, slab, view.dtype, memory.data()); });
+  }
+  if (root) attempt(failure, [&] { write_u64(*file, "checksums/" + name, sums); });
+  share_failure(comm, failure);
+}
+
+void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
+                 const TensorView& view) {
+  const bool root = comm.rank() == 0;
+  const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, true);
+  const std::vector<Box> parts = slabs(view.global, size_of(view.dtype));
+  std::optional<Error> failure;
+  std::vector<std::uint64_t> sums;
+  std::vector<std::byte> memory, packed;
+  if (root)
+    attempt(failure, [&] {
+      const DatasetInfo info = dataset_info(*file, name);
+      if (info.shape != view.global)
+        fail("{}: {}, got shape {} expected {}", file->path, name, to_string(info.shape), to_string(view.global));
+      sums = read_u64(*file, "checksums/" + name);
+      if (sums.size() != parts.size())
+        fail("{}: checksums/{}, got {} checksums expected {}", file->path, name, sums.size(), parts.size());
+    });
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    const Box mine = intersect(view.box, parts[s]);
+    if (!root) {
+      if (empty(mine)) continue;
+      packed.resize(static_cast<std::size_t>(bytes_of(mine, view.dtype)));
+      comm.receive(packed.data(), static_cast<std::int64_t>(packed.size()), 0, slab_tag);
+      device::unpack(exec, packed.data(), view, mine, Order::logical);
+      continue;
+    }
+    const TensorView source = slab_view(memory, view, parts[s]);
+    attempt(failure, [&] {
+      read_box(*file, name, parts[s], view.dtype, memory.data());
+      if (checksum(memory) != sums[s])
+        fail("{}: {}, elements {}, got a checksum that does not match expected the one written with them. the file is "
+             "damaged",
+             file->path, name, to_string(parts[s]));
+    });
+    for (int r = 0; r < comm.size(); ++r) {
+      const Box part = intersect(blocks[r].box, parts[s]);
+      if (empty(part)) continue;
+      packed.resize(static_cast<std::size_t>(bytes_of(part, view.dtype)));
+      device::pack(exec, source, part, packed.data(), Order::logical);
+      if (r == 0)
+        device::unpack(exec, packed.data(), view, part, Order::logical);
+      else
+        comm.send(packed.data(), static_cast<std::int64_t>(packed.size()), r, slab_tag);
+    }
+  }
+  share_failure(comm, failure);
+}
+
+} // namespace soybean::io

@@ -1,0 +1,344 @@
+#include "io/hdf5.hpp"
+
+#include "base/error.hpp"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <system_error>
+#include <unistd.h>
+
+namespace soybean::io {
+
+namespace {
+
+template<herr_t (*close)(hid_t)>
+struct CloseTraits {
+  using Handle = hid_t;
+  static Handle null() { return -1; }
+  static void release(Handle h) noexcept { close(h); }
+};
+using Dataset = Unique<CloseTraits<H5Dclose>>;
+using Space = Unique<CloseTraits<H5Sclose>>;
+using Type = Unique<CloseTraits<H5Tclose>>;
+using Group = Unique<CloseTraits<H5Gclose>>;
+using AttributeHandle = Unique<CloseTraits<H5Aclose>>;
+using Properties = Unique<CloseTraits<H5Pclose>>;
+
+/// Holds the lock and keeps the library from printing its error stack.
+class Quiet {
+public:
+  Quiet() : hold_(lock()) {
+    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+private:
+  std::lock_guard<std::recursive_mutex> hold_;
+  H5E_auto2_t function_ = nullptr;
+  void* data_ = nullptr;
+};
+
+/// The innermost message of the library's error stack.
+std::string reason() {
+  std::string text;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* entry, void* out) -> herr_t {
+        auto& message = *static_cast<std::string*>(out);
+        if (message.empty() && entry->desc) message = entry->desc;
+        return 0;
+      },
+      &text);
+  return text.empty() ? "an unknown fault" : text;
+}
+
+hid_t memory_type(DType type) {
+  switch (type) {
+  case DType::f32:
+    return H5T_NATIVE_FLOAT;
+  case DType::f64:
+    return H5T_NATIVE_DOUBLE;
+  case DType::i32:
+    return H5T_NATIVE_INT32;
+  }
+  throw Bug("unknown DType");
+}
+
+hid_t file_type(DType type) {
+  switch (type) {
+  case DType::f32:
+    return H5T_IEEE_F32LE;
+  case DType::f64:
+    return H5T_IEEE_F64LE;
+  case DType::i32:
+    return H5T_STD_I32LE;
+  }
+  throw Bug("unknown DType");
+}
+
+std::vector<hsize_t> sizes(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+Space make_space(const Shape& shape) {
+  if (shape.empty()) return Space(H5Screate(H5S_SCALAR));
+  const std::vector<hsize_t> extents = sizes(shape);
+  return Space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));
+}
+
+Dataset open_dataset(const File& file, const std::string& name) {
+  if (!exists(file, name))
+    fail("{}: {}, got no such dataset expected one. h5dump -H shows what the file holds", file.path, name);
+  Dataset dataset(H5Dopen2(file.handle.get(), name.c_str(), H5P_DEFAULT));
+  if (!dataset) fail("{}: {}, got something that is no readable dataset ({})", file.path, name, reason());
+  return dataset;
+}
+
+Shape shape_of(const Space& space) {
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(0, rank)));
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  return {extents.begin(), extents.end()};
+}
+
+/// The file space of a dataset with `box` selected.
+Space select(const File& file, const std::string& name, const Dataset& dataset, const Box& box) {
+  Space space(H5Dget_space(dataset.get()));
+  const Shape shape = shape_of(space);
+  ensure(shape.size() == box.offsets.size() && contains(whole(shape), box),
+         fmt::format("{}: {}: box {} outside {}", file.path, name, to_string(box), to_string(shape)));
+  if (shape.empty()) return space;
+  if (empty(box))
+    H5Sselect_none(space.get());
+  else
+    H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, sizes(box.offsets).data(), nullptr, sizes(box.extents).data(),
+                        nullptr);
+  return space;
+}
+
+Space memory_space(const Box& box) {
+  Space space = make_space(box.extents);
+  if (!box.extents.empty() && empty(box)) H5Sselect_none(space.get());
+  return space;
+}
+
+Dataset new_dataset(const File& file, const std::string& name, const Shape& shape, hid_t type) {
+  Properties link(H5Pcreate(H5P_LINK_CREATE)), layout(H5Pcreate(H5P_DATASET_CREATE));
+  H5Pset_create_intermediate_group(link.get(), 1);
+  H5Pset_fill_time(layout.get(), H5D_FILL_TIME_NEVER);
+  H5Pset_alloc_time(layout.get(), H5D_ALLOC_TIME_EARLY);
+  H5Pset_obj_track_times(layout.get(), false);
+  const Space space = make_space(shape);
+  Dataset dataset(
+      H5Dcreate2(file.handle.get(), name.c_str(), type, space.get(), link.get(), layout.get(), H5P_DEFAULT));
+  if (!dataset) fail_running("{}: {}, can not be created ({}). is the disk full?", file.path, name, reason());
+  return dataset;
+}
+
+AttributeHandle open_attribute(const File& file, const std::string& name) {
+  if (H5Aexists(file.handle.get(), name.c_str()) <= 0)
+    fail("{}: attribute '{}', got none expected one", file.path, name);
+  AttributeHandle attribute(H5Aopen(file.handle.get(), name.c_str(), H5P_DEFAULT));
+  if (!attribute) fail("{}: attribute '{}' can not be read ({})", file.path, name, reason());
+  return attribute;
+}
+
+void write_attribute(const File& file, const std::string& name, hid_t type, const void* data) {
+  const Space space(H5Screate(H5S_SCALAR));
+  AttributeHandle attribute(H5Acreate2(file.handle.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  if (!attribute || H5Awrite(attribute.get(), type, data) < 0)
+    fail_running("{}: attribute '{}' can not be written ({})", file.path, name, reason());
+}
+
+} // namespace
+
+std::recursive_mutex& lock() {
+  static std::recursive_mutex mutex; // of the library itself, which is one per process
+  return mutex;
+}
+
+void FileTraits::release(Handle file) noexcept {
+  const Quiet quiet;
+  H5Fclose(file);
+}
+
+File open_read(const std::string& path) {
+  const Quiet quiet;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail("{}: got a folder expected an HDF5 file. check the path", path);
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  if (descriptor < 0)
+    fail("{}: can not be opened, got '{}' expected a readable HDF5 file. check the path", path, std::strerror(errno));
+  ::close(descriptor);
+  File file{Unique<FileTraits>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)), path};
+  if (!file.handle)
+    fail("{}: can not be read as HDF5, got '{}' expected a whole HDF5 file. it may be truncated or of another kind",
+         path, reason());
+  return file;
+}
+
+File create(const std::string& path) {
+  const Quiet quiet;
+  File file{Unique<FileTraits>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), path};
+  if (!file.handle) fail_running("{}: can not be created ({})", path, reason());
+  return file;
+}
+
+void close_synced(File file) {
+  const Quiet quiet;
+  const std::string path = file.path;
+  const bool flushed = H5Fflush(file.handle.get(), H5F_SCOPE_GLOBAL) >= 0;
+  const std::string why = flushed ? "" : reason();
+  file.handle.reset();
+  if (!flushed) fail_running("{}: can not be written ({}). is the disk full?", path, why);
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int code = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!synced) fail_running("{}: can not be brought to the disk, got '{}'", path, std::strerror(code));
+}
+
+bool exists(const File& file, const std::string& name) {
+  const Quiet quiet;
+  for (std::size_t at = name.find('/', 1); at != std::string::npos; at = name.find('/', at + 1))
+    if (H5Lexists(file.handle.get(), name.substr(0, at).c_str(), H5P_DEFAULT) <= 0) return false;
+  return H5Lexists(file.handle.get(), name.c_str(), H5P_DEFAULT) > 0 &&
+         H5Oexists_by_name(file.handle.get(), name.c_str(), H5P_DEFAULT) > 0;
+}
+
+DatasetInfo dataset_info(const File& file, const std::string& name) {
+  const Quiet quiet;
+  const Dataset dataset = open_dataset(file, name);
+  const Space space(H5Dget_space(dataset.get()));
+  const Type type(H5Dget_type(dataset.get()));
+  DatasetInfo info;
+  info.shape = shape_of(space);
+  info.element_bytes = static_cast<std::int64_t>(H5Tget_size(type.get()));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  info.element = kind == H5T_INTEGER ? ElementClass::integer
+                 : kind == H5T_FLOAT ? ElementClass::real
+                                     : ElementClass::other;
+  return info;
+}
+
+std::vector<std::string> dataset_names(const File& file, const std::string& group) {
+  const Quiet quiet;
+  std::vector<std::string> names;
+  if (!exists(file, group)) return names;
+  const Group handle(H5Gopen2(file.handle.get(), group.c_str(), H5P_DEFAULT));
+  if (!handle) fail("{}: {}, got something that is no group", file.path, group);
+  hsize_t at = 0;
+  H5Literate(
+      handle.get(), H5_INDEX_NAME, H5_ITER_INC, &at,
+      [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  return names;
+}
+
+void read_box(const File& file, const std::string& name, const Box& box, DType type, void* out) {
+  const Quiet quiet;
+  const Dataset dataset = open_dataset(file, name);
+  const Space from = select(file, name, dataset, box);
+  if (empty(box)) return;
+  if (H5Dread(dataset.get(), memory_type(type), memory_space(box).get(), from.get(), H5P_DEFAULT, out) < 0)
+    fail("{}: {}, can not be read ({}). the file is damaged or holds no numbers there", file.path, name, reason());
+}
+
+void write_box(const File& file, const std::string& name, const Box& box, DType type, const void* data) {
+  const Quiet quiet;
+  const Dataset dataset = open_dataset(file, name);
+  const Space to = select(file, name, dataset, box);
+  if (empty(box)) return;
+  if (H5Dwrite(dataset.get(), memory_type(type), memory_space(box).get(), to.get(), H5P_DEFAULT, data) < 0)
+    fail_running("{}: {}, can not be written ({}). is the disk full?", file.path, name, reason());
+}
+
+void create_dataset(const File& file, const std::string& name, const Shape& shape, DType type) {
+  const Quiet quiet;
+  new_dataset(file, name, shape, file_type(type));
+}
+
+void write_u64(const File& file, const std::string& name, const std::vector<std::uint64_t>& values) {
+  const Quiet quiet;
+  const Dataset dataset = new_dataset(file, name, {static_cast<std::int64_t>(values.size())}, H5T_STD_U64LE);
+  if (values.empty()) return;
+  if (H5Dwrite(dataset.get(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+    fail_running("{}: {}, can not be written ({}). is the disk full?", file.path, name, reason());
+}
+
+std::vector<std::uint64_t> read_u64(const File& file, const std::string& name) {
+  const Quiet quiet;
+  const DatasetInfo info = dataset_info(file, name);
+  if (info.shape.size() != 1 || info.element != ElementClass::integer)
+    fail("{}: {}, got {} expected a list of integers", file.path, name, to_string(info.shape));
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(info.shape[0]));
+  const Dataset dataset = open_dataset(file, name);
+  if (!values.empty() && H5Dread(dataset.get(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+    fail("{}: {}, can not be read ({}). the file is damaged", file.path, name, reason());
+  return values;
+}
+
+void write_attribute(const File& file, const std::string& name, const std::string& text) {
+  const Quiet quiet;
+  const Type type(H5Tcopy(H5T_C_S1));
+  H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  const std::string padded = text.empty() ? std::string(1, '\0') : text;
+  // Attributes are limited to 64 KiB in the object header; a long text goes to a dataset of the same name.
+  if (text.size() > 60000) {
+    const Dataset dataset = new_dataset(file, "attributes/" + name, {}, type.get());
+    if (H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()) < 0)
+      fail_running("{}: {}, can not be written ({})", file.path, name, reason());
+    return;
+  }
+  write_attribute(file, name, type.get(), padded.data());
+}
+
+void write_attribute(const File& file, const std::string& name, std::int64_t value) {
+  const Quiet quiet;
+  write_attribute(file, name, H5T_NATIVE_INT64, &value);
+}
+
+std::string read_text_attribute(const File& file, const std::string& name) {
+  const Quiet quiet;
+  const std::string object = "attributes/" + name;
+  if (exists(file, object)) {
+    const Dataset dataset = open_dataset(file, object);
+    const Type type(H5Dget_type(dataset.get()));
+    std::string text(H5Tget_size(type.get()), '\0');
+    if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
+      fail("{}: {}, can not be read ({})", file.path, object, reason());
+    return text;
+  }
+  const AttributeHandle attribute = open_attribute(file, name);
+  const Type type(H5Aget_type(attribute.get()));
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0)
+    fail("{}: attribute '{}', got another kind expected text", file.path, name);
+  std::string text(H5Tget_size(type.get()), '\0');
+  if (H5Aread(attribute.get(), type.get(), text.data()) < 0)
+    fail("{}: attribute '{}' can not be read ({})", file.path, name, reason());
+  return text.c_str();
+}
+
+std::int64_t read_integer_attribute(const File& file, const std::string& name) {
+  const Quiet quiet;
+  const AttributeHandle attribute = open_attribute(file, name);
+  const Type type(H5Aget_type(attribute.get()));
+  std::int64_t value = 0;
+  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) < 0)
+    fail("{}: attribute '{}', got another kind expected an integer", file.path, name);
+  return value;
+}
+
+} // namespace soybean::io

@@ -1,0 +1,70 @@
+#pragma once
+// HDF5 files as global index ranges. Hides the C library's handles, its error stack and its one lock: HDF5 is not
+// thread safe, so every function here holds `lock()` while it is in the library. Used by readers of data and by
+// checkpoints.
+#include "base/handles.hpp"
+#include "base/types.hpp"
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace soybean::io {
+
+/// The lock of the library. Recursive, so that callers may hold it over several calls.
+std::recursive_mutex& lock();
+
+struct FileTraits {
+  using Handle = std::int64_t; // hid_t
+  static Handle null() { return -1; }
+  static void release(Handle file) noexcept;
+};
+
+/// An open file; `path` is what errors call it.
+struct File {
+  Unique<FileTraits> handle;
+  std::string path;
+};
+
+/// Throws Error naming the path when it is missing, unreadable, not HDF5 or truncated.
+File open_read(const std::string& path);
+/// Creates (or replaces) a file. Throws Error(failed) when that can not be done.
+File create(const std::string& path);
+/// Flushes everything to the disk (fsync) and closes. Throws Error(failed) if not all of it got there.
+void close_synced(File file);
+
+enum class ElementClass : std::uint8_t { integer, real, other };
+
+struct DatasetInfo {
+  Shape shape;
+  ElementClass element = ElementClass::other;
+  std::int64_t element_bytes = 0;
+};
+
+bool exists(const File& file, const std::string& name); ///< a group or dataset of that path
+/// Throws Error naming file and object if there is no such dataset.
+DatasetInfo dataset_info(const File& file, const std::string& name);
+/// Names of the datasets directly in a group, sorted; empty if there is no such group.
+std::vector<std::string> dataset_names(const File& file, const std::string& group);
+
+/// Reads or writes the part `box` of a dataset, in row-major logical order in memory, converting to and from `type`.
+/// Throws Error naming file and dataset: not there, another rank, box outside, not numbers, damaged.
+void read_box(const File& file, const std::string& name, const Box& box, DType type, void* out);
+void write_box(const File& file, const std::string& name, const Box& box, DType type, const void* data);
+
+/// A new dataset without fill values; groups on the way are made. `type` as in memory, little endian.
+void create_dataset(const File& file, const std::string& name, const Shape& shape, DType type);
+/// A 1-d dataset of 64-bit unsigned integers (checksums).
+void write_u64(const File& file, const std::string& name, const std::vector<std::uint64_t>& values);
+std::vector<std::uint64_t> read_u64(const File& file, const std::string& name);
+
+/// Attributes of the root group.
+void write_attribute(const File& file, const std::string& name, const std::string& text);
+void write_attribute(const File& file, const std::string& name, std::int64_t value);
+/// Throw Error naming file and attribute when it is missing or of another kind.
+std::string read_text_attribute(const File& file, const std::string& name);
+std::int64_t read_integer_attribute(const File& file, const std::string& name);
+
+} // namespace soybean::io
