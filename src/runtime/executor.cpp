@@ -283,11 +283,7 @@ void Executor::run(int program) {
     Ready& r = p.ready[i];
     switch (r.kind) {
     case Kind::compute:
-      r.compute.kernel->run(context_.exec, {.node = graph_.nodes[p.program.instructions[i].node],
-                                            .inputs = r.compute.inputs,
-                                            .outputs = r.compute.outputs,
-                                            .scratch = r.compute.scratch,
-                                            .training = p.program.training});
+      compute(program, i);
       if (under_way > 0) context_.comm.poll();
       meter.computed(i);
       break;
@@ -320,6 +316,17 @@ void Executor::run(int program) {
   }
   context_.exec.fence();
   meter.finish();
+}
+
+void Executor::compute(int program, std::size_t instruction) {
+  const Prepared& p = at(program);
+  const Ready& r = p.ready.at(instruction);
+  ensure(r.kind == Kind::compute, "executor: not a compute instruction");
+  r.compute.kernel->run(context_.exec, {.node = graph_.nodes[p.program.instructions[instruction].node],
+                                        .inputs = r.compute.inputs,
+                                        .outputs = r.compute.outputs,
+                                        .scratch = r.compute.scratch,
+                                        .training = p.program.training});
 }
 
 const Executor::Prepared& Executor::at(int program) const {

@@ -32,6 +32,8 @@ public:
 
   /// Runs one step of programs[program]. Collective over the context's ranks.
   void run(int program);
+  /// Runs one compute instruction of a program alone, on whatever its operands hold: for verification.
+  void compute(int program, std::size_t instruction);
 
   /// Parameters and states, in the order of their tensors: each in its stored tiling.
   const std::vector<Block>& persistent() const noexcept { return persistent_; }
