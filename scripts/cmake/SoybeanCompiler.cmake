@@ -21,7 +21,7 @@ endif()
 # otherwise depend on how the compiler inlined them.
 add_library(soybean_options INTERFACE)
 target_compile_options(soybean_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                                                 -Wno-stringop-overflow -ffp-contract=off) # stringop: g++ 12 misreads fmt
+                                                 -Wno-stringop-overflow -Wno-restrict -ffp-contract=off) # stringop, restrict: g++ 12 misreads fmt and std::string
 if(SOYBEAN_WERROR)
   target_compile_options(soybean_options INTERFACE -Werror)
 endif()
