@@ -17,19 +17,22 @@ enum class Kind : std::uint8_t { all_reduce, reduce_scatter, exchange };
 
 /// A message to or from a peer: `count` elements at `data`.
 struct Message {
-  int peer; ///< world rank
+  int peer; ///< world rank; this rank itself: a local copy, not counted
   void* data;
   std::int64_t count;
 };
 
-/// One collective as started by this rank. All members of a group start the same collectives in the same order.
+/// One collective as started by this rank. All ranks start the same collectives in the same order, each in its own
+/// group (the groups of one collective partition the ranks; a group of one is legal): the n-th start of one rank
+/// belongs to the n-th start of all others.
 struct Collective {
   Kind kind;
   DType dtype = DType::f32;
   std::vector<int> group; ///< world ranks, the same order on all members; exchange: empty (everyone)
-  /// all_reduce: `counts` = {n}; `send` has n terms, `recv` n sums (may be the same memory).
+  /// all_reduce: `counts` = {n}; `send` has n terms, `recv` n sums (may be the same memory; else send is preserved).
   /// reduce_scatter: counts[m] elements for member m, packed in group order in `send`; `recv` gets this rank's
-  /// counts[me] sums. `send` is used as scratch and not preserved. Counts may be 0.
+  /// counts[me] sums. `send` is used as scratch and not preserved. `recv` may be this rank's own chunk of `send`, else
+  /// they do not overlap. Counts may be 0.
   void* send = nullptr;
   void* recv = nullptr;
   std::vector<std::int64_t> counts;
@@ -42,8 +45,8 @@ using Token = std::int64_t;
 
 struct Counters {
   std::int64_t received_bytes = 0; ///< data received by this rank, counted from the receives actually posted
-  std::int64_t control_bytes = 0;
-  double waiting_seconds = 0; ///< in wait()
+  std::int64_t control_bytes = 0;  ///< received by collectives marked control and by the blocking helpers
+  double waiting_seconds = 0;      ///< in wait()
 };
 
 class Comm {
@@ -75,7 +78,7 @@ protected:
   Counters counters_;
 };
 
-/// Summed over ranks; every rank gets the result.
+/// Summed over ranks (in rank order), the largest of all ranks; every rank gets the result.
 double sum(Comm& comm, double value);
 std::int64_t sum(Comm& comm, std::int64_t value);
 double max(Comm& comm, double value);
