@@ -1,0 +1,192 @@
+#include "ops/cases.hpp"
+
+#include "base/philox.hpp"
+#include "ops/autodiff.hpp"
+#include "ops/layers.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace soybean::ops_test {
+
+using graph::Graph;
+using graph::TensorId;
+
+namespace {
+
+Graph start(DType precision) {
+  Graph graph;
+  graph.name = "case";
+  graph.precision = precision;
+  return graph;
+}
+
+/// input ⊙ parameter: activations of the batch that the loss has a gradient by, element by element.
+TensorId scaled_input(Graph& graph, std::int64_t batch, const Shape& sample) {
+  const TensorId input = ops::input_source(graph, batch, sample);
+  graph::Tensor factor = graph.tensors[input];
+  factor.name = "factor";
+  factor.role = graph::Role::parameter;
+  factor.consumers.clear();
+  return ops::mul_layer(graph, "scaled", input, ops::append_source(graph, factor));
+}
+
+TensorId scaled_images(Graph& graph, const Sizes& s) {
+  return scaled_input(graph, s.batch, {s.channels, s.height, s.width});
+}
+
+/// Flattens images, appends the loss, backward and update, and hands the graph over.
+Graph finish(Graph& graph, TensorId x, const ops::Sgd& optimizer = {}) {
+  if (graph.tensors[x].shape.size() == 4) x = ops::flatten_layer(graph, "flatten", x);
+  ops::loss_layer(graph, x);
+  ops::add_backward_and_update(graph, optimizer);
+  return std::move(graph);
+}
+
+Graph pointwise(DType precision, const Sizes& s, const std::string& op) {
+  Graph graph = start(precision);
+  return finish(graph, ops::pointwise_layer(graph, "y", op, scaled_images(graph, s)));
+}
+Graph relu(DType precision, const Sizes& s) {
+  return pointwise(precision, s, "relu");
+}
+Graph tanh(DType precision, const Sizes& s) {
+  return pointwise(precision, s, "tanh");
+}
+Graph sigmoid(DType precision, const Sizes& s) {
+  return pointwise(precision, s, "sigmoid");
+}
+
+Graph convolution(DType precision, const Sizes& s, ops::Conv2dOptions options) {
+  Graph graph = start(precision);
+  if (options.channels == 0) options.channels = s.units;
+  const TensorId x = ops::conv2d_layer(graph, "conv", scaled_images(graph, s), options);
+  return finish(graph, ops::activate(graph, "tanh", x));
+}
+Graph conv_padded(DType precision, const Sizes& s) {
+  return convolution(precision, s, {.kernel = {3, 3}, .padding = {1, 1}});
+}
+Graph conv_pointwise(DType precision, const Sizes& s) {
+  return convolution(precision, s, {.kernel = {1, 1}, .bias = false});
+}
+Graph conv_strided(DType precision, const Sizes& s) {
+  return convolution(precision, s, {.kernel = {3, 2}, .stride = {2, 1}, .padding = {0, 1}});
+}
+Graph conv_dilated(DType precision, const Sizes& s) {
+  return convolution(precision, s, {.kernel = {2, 3}, .padding = {1, 2}, .dilation = {2, 2}});
+}
+Graph conv_grouped(DType precision, const Sizes& given) {
+  Sizes s = given;
+  s.channels = 3 * given.channels;
+  return convolution(precision, s, {.channels = 3 * given.units, .kernel = {3, 3}, .padding = {1, 1}, .groups = 3});
+}
+Graph conv_depthwise(DType precision, const Sizes& s) {
+  return convolution(precision, s,
+                     {.channels = 2 * s.channels, .kernel = {2, 2}, .stride = {2, 2}, .groups = s.channels});
+}
+
+Graph dense(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  TensorId x = scaled_input(graph, s.batch, {s.channels * s.width});
+  x = ops::activate(graph, "sigmoid", ops::dense_layer(graph, "hidden", x, {.units = s.units + 1}));
+  return finish(graph, ops::dense_layer(graph, "output", x, {.units = s.units}),
+                {.momentum = 0.9, .weight_decay = 0.01});
+}
+/// The first dense layer reads a flattened image, so its weight has the image's physical order.
+Graph dense_on_image(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
+  x = ops::dropout_layer(graph, "drop", ops::activate(graph, "relu", x), 0.4, 7);
+  return finish(graph, ops::dense_layer(graph, "output", x, {.units = s.units}),
+                {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+}
+
+Graph pool(DType precision, const Sizes& s, const std::string& op, const ops::PoolOptions& options) {
+  Graph graph = start(precision);
+  return finish(graph, ops::pool_layer(graph, "pool", op, scaled_images(graph, s), options));
+}
+Graph max_pool(DType precision, const Sizes& s) {
+  return pool(precision, s, "max_pool", {.kernel = {2, 2}});
+}
+Graph max_pool_overlapping(DType precision, const Sizes& s) {
+  return pool(precision, s, "max_pool", {.kernel = {3, 3}, .stride = ops::Pair{2, 2}, .padding = {1, 1}});
+}
+Graph max_pool_asymmetric(DType precision, const Sizes& s) {
+  return pool(precision, s, "max_pool", {.kernel = {3, 2}, .stride = ops::Pair{1, 3}, .padding = {1, 0}});
+}
+Graph avg_pool(DType precision, const Sizes& s) {
+  return pool(precision, s, "avg_pool", {.kernel = {2, 2}});
+}
+Graph avg_pool_overlapping(DType precision, const Sizes& s) {
+  return pool(precision, s, "avg_pool", {.kernel = {3, 3}, .stride = ops::Pair{2, 2}, .padding = {1, 1}});
+}
+Graph avg_pool_asymmetric(DType precision, const Sizes& s) {
+  return pool(precision, s, "avg_pool", {.kernel = {2, 3}, .stride = ops::Pair{3, 1}, .padding = {1, 0}});
+}
+Graph global_avg_pool(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  return finish(graph, ops::global_avg_pool_layer(graph, "pool", scaled_images(graph, s)));
+}
+
+Graph dropout(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  return finish(graph, ops::dropout_layer(graph, "drop", scaled_images(graph, s), 0.3, 11));
+}
+
+/// Residual joins of two and of three terms, whose gradients are added in turn.
+Graph add(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = scaled_images(graph, s);
+  const TensorId a = ops::pointwise_layer(graph, "a", "tanh", x), b = ops::pointwise_layer(graph, "b", "sigmoid", x);
+  const TensorId two = ops::add_layer(graph, "two", {x, a});
+  return finish(graph, ops::add_layer(graph, "three", {two, b, x}), {.momentum = 0.5});
+}
+Graph gate(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = scaled_images(graph, s);
+  return finish(graph, ops::mul_layer(graph, "gate", x, ops::pointwise_layer(graph, "a", "sigmoid", x)),
+                {.weight_decay = 0.1});
+}
+
+} // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"relu", relu},
+      {"tanh", tanh},
+      {"sigmoid", sigmoid},
+      {"conv_padded", conv_padded},
+      {"conv_pointwise", conv_pointwise},
+      {"conv_strided", conv_strided},
+      {"conv_dilated", conv_dilated},
+      {"conv_grouped", conv_grouped},
+      {"conv_depthwise", conv_depthwise},
+      {"dense", dense},
+      {"dense_on_image", dense_on_image},
+      {"max_pool", max_pool},
+      {"max_pool_overlapping", max_pool_overlapping},
+      {"max_pool_asymmetric", max_pool_asymmetric},
+      {"avg_pool", avg_pool},
+      {"avg_pool_overlapping", avg_pool_overlapping},
+      {"avg_pool_asymmetric", avg_pool_asymmetric},
+      {"global_avg_pool", global_avg_pool},
+      {"dropout", dropout},
+      {"add", add},
+      {"gate", gate},
+  };
+  return all;
+}
+
+Sizes random_sizes(std::uint64_t seed) {
+  const philox::Stream stream{seed, 0, 0};
+  auto draw = [&, i = std::uint64_t{0}](const auto& from) mutable {
+    return from[philox::bits(stream, i++) % from.size()];
+  };
+  constexpr std::array<std::int64_t, 7> batches{1, 2, 3, 4, 5, 7, 9};
+  constexpr std::array<std::int64_t, 9> channels{1, 2, 3, 4, 5, 8, 13, 17, 70};
+  constexpr std::array<std::int64_t, 6> extents{3, 4, 5, 7, 8, 11};
+  return {draw(batches), draw(channels), draw(extents), draw(extents), draw(channels)};
+}
+
+} // namespace soybean::ops_test
