@@ -27,7 +27,8 @@ public:
   }
   Shape units(const Shape& shape) {
     Shape units;
-    for (std::int64_t extent : shape) units.push_back(number(0, 1) ? 1 : number(1, extent));
+    for (std::int64_t extent : shape)
+      units.push_back(number(1, number(0, 1) ? extent : std::min<std::int64_t>(extent, 4)));
     return units;
   }
   /// A legal tiling; `partials` of 0 gives none, otherwise one cut in about `partials` is partial.

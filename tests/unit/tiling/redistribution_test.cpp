@@ -74,6 +74,15 @@ TEST(Redistribution, DataParallelGradientCostsTwiceTheWeightsPerOtherRank) {
   }
 }
 
+TEST(Redistribution, ManyCutsAreNoTrouble) {
+  const Mesh mesh{std::vector<int>(10, 2)};
+  const Tiling gradient(10, partial());
+  const Shape shape{256, 191, 3, 3};
+  EXPECT_EQ(elements_moved(mesh, {shape, {}}, gradient, replicated(mesh)), 2 * 1023 * volume(shape));
+  EXPECT_EQ(elements_moved(mesh, {shape, {}}, gradient, Tiling(10, split(1))), 1023 * volume(shape));
+  EXPECT_EQ(path(mesh, {shape, {}}, gradient, replicated(mesh)).size(), 11u);
+}
+
 TEST(Redistribution, ScalarsCanOnlyBeAllReduced) {
   EXPECT_EQ(cost({2, 2, 2}, {}, {partial(), partial(), partial()}, replicated({{2, 2, 2}})), 3 * 4 * 2);
   EXPECT_EQ(cost({3, 2}, {}, {partial(), replicate()}, replicated({{3, 2}})), 2 * 4);
@@ -188,7 +197,7 @@ void expect_legal(const std::vector<Step>& steps, const Tiling& from, const Tili
 TEST(Redistribution, SimulatedRanksEndWithTheSumAndReceiveThePlannedElements) {
   Draw draw(5);
   std::map<std::string, int> outlines;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     const Mesh mesh = draw.one_of(test_meshes());
     const Shape shape = draw.shape(static_cast<int>(draw.number(0, 3)), draw.number(1, 9));
     const Shape units = draw.units(shape);
@@ -280,9 +289,9 @@ private:
 
 TEST(Redistribution, IsTheCheapestOfAllSequences) {
   Draw draw(6);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     const Mesh mesh = draw.one_of(test_meshes());
-    const Shape shape = draw.shape(static_cast<int>(draw.number(1, 3)), draw.number(1, 16));
+    const Shape shape = draw.shape(static_cast<int>(draw.number(1, 3)), draw.number(1, 24));
     const Shape units = draw.units(shape);
     const Tiling from =
         normalise(draw.tiling(mesh, shape, draw.number(0, 2) ? units : draw.units(shape), 2), shape, mesh);
