@@ -23,11 +23,23 @@ void check_agreement(comm::Comm& comm, const std::vector<Named>& hashes) {
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
       if (got.empty()) got = to_hex(theirs);
     }
-    if (!ranks.empty())
-      fail_running("agreement of ranks: the {} differs, got {} on rank {} expected {} as on rank 0. Start all ranks "
-                   "with the same program, model file and options",
-                   hashes[h].what, got, ranks, to_hex(expected));
+    if (ranks.empty()) continue;
+    Error error(fmt::format("agreement of ranks: the {} differs, got {} on rank {} expected {} as on rank 0. Start all "
+                            "ranks with the same program, model file and options",
+                            hashes[h].what, got, ranks, to_hex(expected)),
+                ExitCode::failed);
+    error.mark_on_all_ranks();
+    throw error;
   }
+}
+
+void agree(const graph::Graph& graph, const plan::Plan& plan, const std::vector<program::Program>& programs,
+           comm::Comm& comm) {
+  std::vector<Named> hashes = {{"model", hash_text(graph::to_string(graph))},
+                               {"plan", hash_text(plan::to_string(graph, plan))}};
+  for (const program::Program& p : programs)
+    hashes.push_back({p.training ? "training program" : "validation program", program::hash(graph, p)});
+  check_agreement(comm, hashes);
 }
 
 } // namespace soybean::runtime

@@ -1,7 +1,7 @@
 #include "runtime/preflight.hpp"
 
 #include "base/error.hpp"
-#include "runtime/context.hpp"
+#include "comm/mpi_session.hpp"
 
 #include <fmt/format.h>
 
@@ -180,6 +180,13 @@ std::string to_string(const Preflight& facts) {
       fmt::format("run directory {}: {}, {} free\n", facts.run_dir, facts.disk.type, gigabytes(facts.disk.free_bytes));
   for (const std::string& line : facts.advice) text += "advice: " + line + "\n";
   return text;
+}
+
+std::string preflight(const Context& context, std::int64_t arena_bytes, const std::string& run_dir) {
+  return to_string(gather_preflight(context.comm, {.threads = context.exec.threads(),
+                                                   .needed_memory = arena_bytes,
+                                                   .run_dir = run_dir,
+                                                   .mpi = comm::mpi_library_version()}));
 }
 
 } // namespace soybean::runtime

@@ -1,7 +1,7 @@
 #pragma once
 // The report before training: ranks, hosts, cores, memory, MPI, file system; each known fault with its line of advice.
 // `gather_preflight` asks all ranks; everything after is plain data, judged by `advise`.
-#include "comm/comm.hpp"
+#include "runtime/context.hpp"
 #include "runtime/host.hpp"
 
 #include <cstdint>
@@ -52,5 +52,9 @@ Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input);
 void judge(Preflight& facts);
 
 std::string to_string(const Preflight& facts);
+
+/// The report of a run under MPI, for a rank that is about to allocate `arena_bytes`. Collective; the same text
+/// everywhere.
+std::string preflight(const Context& context, std::int64_t arena_bytes, const std::string& run_dir);
 
 } // namespace soybean::runtime
