@@ -4,6 +4,7 @@
 #include "graph/graph.hpp"
 
 #include <cstdint>
+#include <ostream>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct Case {
 };
 
 const std::vector<Case>& cases();
+
+inline void PrintTo(const Case& c, std::ostream* out) { // for GoogleTest's messages
+  *out << c.name;
+}
 
 /// Random sizes: 1, primes, odd and even numbers; images of at least 3 × 3.
 Sizes random_sizes(std::uint64_t seed);
