@@ -5,9 +5,25 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 namespace soybean::train {
+
+namespace {
+
+/// mpirun gives every rank a pseudo-terminal wherever its own output goes, so under it what counts is mpirun's.
+bool shown_on_a_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", getppid()), error).string();
+  return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
+}
+
+} // namespace
 
 std::string duration_text(double seconds) {
   const auto s = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
@@ -19,7 +35,7 @@ Progress::Progress(std::int64_t first_step, std::int64_t last_step, std::int64_t
     : first_(first_step),
       last_(last_step),
       log_every_(std::max<std::int64_t>(1, log_every)),
-      terminal_(isatty(STDOUT_FILENO) != 0),
+      terminal_(shown_on_a_terminal()),
       begin_(std::chrono::steady_clock::now()),
       last_draw_(begin_ - std::chrono::hours(1)) {}
 
