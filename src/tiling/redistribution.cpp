@@ -110,21 +110,24 @@ Search::Search(const Mesh& mesh, const Moved& tensor, const Tiling& from, const 
   run();
 }
 
-/// The unit of new splits of a dim: the target's, or else the tensor's; but where `from` splits the dim already, only
-/// if that leaves the blocks it has as they are, and otherwise its own.
+/// The unit of new splits of a dim: the tensor's, unless that would change the target's blocks, then the target's (its
+/// unit may be normalised and so too small for further splits). Where `from` splits the dim already, only if that
+/// leaves the blocks it has as they are, and otherwise its own.
 std::int64_t Search::unit_for(std::size_t dim) const {
   const auto find = [&](const Tiling& tiling) {
     return std::ranges::find_if(
         tiling, [&](const Entry& e) { return e.kind == Kind::split && e.dim == static_cast<std::int32_t>(dim); });
   };
-  const auto target = find(to_);
-  const std::int64_t wanted = target != to_.end() ? target->unit : tensor_.units.empty() ? 1 : tensor_.units[dim];
-  const auto own = find(from_);
-  if (own == from_.end() || own->unit == wanted) return wanted;
-  Tiling other = from_;
-  for (Entry& e : other)
-    if (e.kind == Kind::split && e.dim == own->dim) e.unit = wanted;
-  return normalise(other, tensor_.shape, mesh_) == from_ ? wanted : own->unit;
+  const auto keeps_blocks = [&](Tiling tiling, std::int64_t unit) {
+    const Tiling before = tiling;
+    for (Entry& e : tiling)
+      if (e.kind == Kind::split && e.dim == static_cast<std::int32_t>(dim)) e.unit = unit;
+    return normalise(tiling, tensor_.shape, mesh_) == before;
+  };
+  const auto target = find(to_), own = find(from_);
+  std::int64_t wanted = tensor_.units.empty() ? 1 : tensor_.units[dim];
+  if (target != to_.end() && !keeps_blocks(to_, wanted)) wanted = target->unit;
+  return own == from_.end() || keeps_blocks(from_, wanted) ? wanted : own->unit;
 }
 
 /// Dims that can be cut into a block for each rank, in their order; then the others, finest first.

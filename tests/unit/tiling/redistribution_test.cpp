@@ -134,6 +134,16 @@ TEST(Redistribution, HalvesOfWholeUnitsGoOnInWholeUnits) {
             "reduce_scatter(1) exchange");
 }
 
+TEST(Redistribution, StepsOnTheWayKeepToTheTensorsUnits) {
+  const Shape shape{8, 32}, units{1, 4};
+  const Mesh mesh{{3, 2}}; // the target's halves are whole units, so its unit reads 1; thirds of 32 are none
+  for (const Step& step : path(mesh, {shape, units}, {partial(), split(0)}, {replicate(), split(1)}))
+    for (int rank = 0; rank < 6; ++rank) {
+      EXPECT_EQ(block(step.to, shape, mesh, rank).offsets[1] % 4, 0) << to_string(step.to);
+      EXPECT_EQ(block(step.to, shape, mesh, rank).extents[1] % 4, 0) << to_string(step.to);
+    }
+}
+
 TEST(Redistribution, PrefersDimsThatLeaveNoRankEmpty) {
   const Mesh mesh{{2, 2, 2}};
   const Shape shape{3, 64};
