@@ -50,9 +50,18 @@ Found search(const Setting& setting, const Domain& domain, std::int64_t incumben
   return finish(setting, problem, solve(problem, {incumbent, setting.table_entries}), strategy);
 }
 
+/// The cheapest plan of a domain whatever it costs; idle choices are admitted everywhere if there is none without.
+Found cheapest(const Setting& setting, Domain domain, std::string_view strategy) {
+  Found result = search(setting, domain, never, strategy);
+  if (result.found) return result;
+  for (std::size_t v = 0; v < domain.choices.size(); ++v)
+    domain.choices[v].insert(domain.choices[v].end(), domain.idle[v].begin(), domain.idle[v].end());
+  return search(setting, domain, never, strategy);
+}
+
 Found named(const Setting& setting, std::string_view strategy) {
   const Rules rules = make_rules(setting.model, strategy);
-  return search(setting, make_domain(setting.model, rules, setting.costs.mesh(), setting.pins), never, strategy);
+  return cheapest(setting, make_domain(setting.model, rules, setting.costs.mesh(), setting.pins), strategy);
 }
 
 /// What a plan of the leading cuts fixes for the next one.
@@ -80,7 +89,7 @@ Found cut_by_cut(const Setting& setting) {
     MoveCosts costs(tiling::prefix(whole, cut));
     const Setting part{setting.model, costs, setting.pins, setting.table_entries};
     std::vector<std::map<Tiling, Tiling>> raw;
-    result = search(part, extend_domain(setting.model, rules, costs.mesh(), prefix, setting.pins, raw), never, "kcut");
+    result = cheapest(part, extend_domain(setting.model, rules, costs.mesh(), prefix, setting.pins, raw), "kcut");
     if (!result.found) return result;
     prefix = as_prefix(setting, result.plan, raw);
   }

@@ -40,9 +40,11 @@ public:
     problem_.model = &model_;
     problem_.mesh = costs_.mesh();
     find_places();
-    list_values();
-    while (drop_impossible()) {
-    }
+    admitted_.assign(model_.members.size(), 0);
+    do {
+      list_values();
+      for (bool changed = true; changed;) changed = drop_impossible();
+    } while (admit_idle());
     for (const auto& values : problem_.values) problem_.feasible = problem_.feasible && !values.empty();
     if (!problem_.feasible) return std::move(problem_);
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t) add_term(static_cast<TensorId>(t));
@@ -64,18 +66,34 @@ private:
   }
 
   void list_values() {
-    problem_.values.resize(model_.members.size());
-    tilings_.resize(model_.members.size());
-    for (std::size_t v = 0; v < model_.members.size(); ++v)
-      for (const Choices& choices : domain_.choices[v]) {
-        ValueTilings tilings;
-        for (NodeId n : model_.members[v])
-          tilings.push_back(ops::operand_tilings(model_.forms[n], graph_, graph_.nodes[n], problem_.mesh, choices));
-        const auto same = [&](const ValueTilings& other) { return same_tilings(other, tilings); };
-        if (std::any_of(tilings_[v].begin(), tilings_[v].end(), same)) continue;
-        problem_.values[v].push_back(choices);
-        tilings_[v].push_back(std::move(tilings));
-      }
+    problem_.values.assign(model_.members.size(), {});
+    tilings_.assign(model_.members.size(), {});
+    for (std::size_t v = 0; v < model_.members.size(); ++v) {
+      for (const Choices& choices : domain_.choices[v]) add_value(v, choices);
+      if (admitted_[v])
+        for (const Choices& choices : domain_.idle[v]) add_value(v, choices);
+    }
+  }
+
+  void add_value(std::size_t v, const Choices& choices) {
+    ValueTilings tilings;
+    for (NodeId n : model_.members[v])
+      tilings.push_back(ops::operand_tilings(model_.forms[n], graph_, graph_.nodes[n], problem_.mesh, choices));
+    const auto same = [&](const ValueTilings& other) { return same_tilings(other, tilings); };
+    if (std::any_of(tilings_[v].begin(), tilings_[v].end(), same)) return;
+    problem_.values[v].push_back(choices);
+    tilings_[v].push_back(std::move(tilings));
+  }
+
+  /// Admits idle choices to variables that have no value left. True if there were any.
+  bool admit_idle() {
+    bool changed = false;
+    for (std::size_t v = 0; v < admitted_.size(); ++v) {
+      if (!problem_.values[v].empty() || admitted_[v] || domain_.idle[v].empty()) continue;
+      admitted_[v] = 1;
+      changed = true;
+    }
+    return changed;
   }
 
   const Tiling& needed(const Place& p, std::size_t value) const {
@@ -194,6 +212,7 @@ private:
   MoveCosts& costs_;
   const Domain& domain_;
   Problem problem_;
+  std::vector<char> admitted_;                     // per variable: its idle choices too
   std::vector<std::vector<ValueTilings>> tilings_; // per variable, per value
   std::vector<std::vector<Place>> uses_;           // per tensor
   std::vector<Place> maker_;                       // per tensor

@@ -14,6 +14,8 @@ namespace soybean::plan {
 /// What a search may choose from: choice vectors per variable, partial-free stored tilings per tensor (normalised).
 struct Domain {
   std::vector<std::vector<Choices>> choices;
+  std::vector<std::vector<Choices>>
+      idle; ///< those that leave some rank without work: only where nothing else is possible
   std::vector<std::vector<tiling::Tiling>> stored;
   std::vector<char> must_store; ///< per tensor: pinned, so never passed on partial
 };
@@ -46,7 +48,8 @@ struct Problem {
   bool feasible = true; ///< false: some variable has no value left
 };
 
-/// Drops choices that no neighbour can satisfy, merges those no tensor can tell apart, and prices the rest.
+/// Drops choices that no neighbour can satisfy, turns to idle ones where none is left, merges those no tensor can tell
+/// apart, and prices the rest.
 Problem make_problem(const Model& model, MoveCosts& costs, const Domain& domain);
 
 /// A plan that gives every variable one of its values and every tensor the best stored tiling for it. Costs are not

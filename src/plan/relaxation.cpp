@@ -163,18 +163,20 @@ struct Neighbour {
   bool earlier, later; // the star has a variable before, after this one
 };
 
-class Sweeper {
+} // namespace
+
+class Relaxation::Sweeper {
 public:
   Sweeper(const Problem& problem, std::int64_t limit) : problem_(problem), limit_(limit) {
     const std::size_t count = problem.values.size();
     alive_.resize(count);
     own_.resize(count);
-    result_.bounds.resize(count);
+    bounds_.resize(count);
     for (std::size_t v = 0; v < count; ++v) {
       alive_[v].resize(problem.values[v].size());
       std::iota(alive_[v].begin(), alive_[v].end(), 0);
       own_[v].assign(alive_[v].size(), 0);
-      result_.bounds[v].assign(alive_[v].size(), 0);
+      bounds_[v].assign(alive_[v].size(), 0);
     }
     order_variables();
     for (const Term& term : problem.terms)
@@ -182,17 +184,14 @@ public:
     connect();
   }
 
-  Relaxed run(int sweeps) {
-    std::int64_t before = -1;
-    for (int sweep = 0; sweep < sweeps && total_ < never; ++sweep) {
-      visit(true);
-      visit(false);
-      if (sweep > 0 && total_ - before <= total_ / 4096) break;
-      before = total_;
-    }
-    result_.bound = total_;
-    return std::move(result_);
+  void lower_limit(std::int64_t limit) { limit_ = std::min(limit_, limit); }
+  void sweep() {
+    visit(true);
+    visit(false);
   }
+  std::int64_t bound() const { return total_; }
+  const std::vector<std::vector<int>>& values() const { return alive_; }
+  std::int64_t bound(int variable, int value) const { return bounds_[variable][value]; }
 
 private:
   void order_variables() {
@@ -237,7 +236,7 @@ private:
       const std::vector<std::int64_t> told = stars_[n.star].marginals(n.link, alive_);
       std::vector<std::int64_t>& given = stars_[n.star].given(n.link);
       std::erase_if(alive_[v], [&](int x) {
-        if (told[x] >= never / 2) return result_.bounds[v][x] = never, true;
+        if (told[x] >= never / 2) return bounds_[v][x] = never, true;
         given[x] += told[x];
         own_[v][x] += told[x];
         return false;
@@ -257,7 +256,7 @@ private:
   void exclude(int v) {
     const std::int64_t rest = total_ - own_least_[v];
     std::erase_if(alive_[v], [&](int x) {
-      std::int64_t& bound = result_.bounds[v][x];
+      std::int64_t& bound = bounds_[v][x];
       bound = std::max(bound, rest + own_[v][x]);
       if (bound > limit_) return bound = never, true;
       return false;
@@ -288,16 +287,30 @@ private:
   std::vector<Star> stars_;
   std::vector<std::vector<Neighbour>> neighbours_;
   std::vector<std::vector<int>> alive_;
-  std::vector<std::vector<std::int64_t>> own_; // per variable and value: what it was told and kept
-  std::vector<std::int64_t> own_least_;        // its minimum over what is alive
-  std::int64_t total_ = 0;                     // their sum, the bound: what is left of a term is never negative
-  Relaxed result_;
+  std::vector<std::vector<std::int64_t>> own_;    // per variable and value: what it was told and kept
+  std::vector<std::int64_t> own_least_;           // its minimum over what is alive
+  std::int64_t total_ = 0;                        // their sum, the bound: what is left of a term is never negative
+  std::vector<std::vector<std::int64_t>> bounds_; // per variable and value
 };
 
-} // namespace
+Relaxation::Relaxation(const Problem& problem, std::int64_t limit)
+    : sweeper_(std::make_unique<Sweeper>(problem, limit)) {}
+Relaxation::~Relaxation() = default;
 
-Relaxed relax(const Problem& problem, std::int64_t limit, int sweeps) {
-  return Sweeper(problem, limit).run(sweeps);
+void Relaxation::lower_limit(std::int64_t limit) {
+  sweeper_->lower_limit(limit);
+}
+void Relaxation::sweep() {
+  sweeper_->sweep();
+}
+std::int64_t Relaxation::bound() const {
+  return sweeper_->bound();
+}
+const std::vector<std::vector<int>>& Relaxation::values() const {
+  return sweeper_->values();
+}
+std::int64_t Relaxation::bound(int variable, int value) const {
+  return sweeper_->bound(variable, value);
 }
 
 } // namespace soybean::plan

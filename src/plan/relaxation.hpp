@@ -6,17 +6,30 @@
 #include "plan/problem.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace soybean::plan {
 
-struct Relaxed {
-  std::int64_t bound = 0; ///< no plan moves fewer bytes (`never` or more: there is none at or below the limit)
-  /// Per variable and value: no plan with that value moves fewer bytes; `never` when it was excluded.
-  std::vector<std::vector<std::int64_t>> bounds;
-};
+class Relaxation {
+public:
+  /// Only plans of at most `limit` bytes are wanted; values that can be in none are excluded as the bound rises.
+  Relaxation(const Problem& problem, std::int64_t limit);
+  ~Relaxation();
 
-/// Excludes values whose bound exceeds `limit` bytes. Integer arithmetic throughout, so the same everywhere.
-Relaxed relax(const Problem& problem, std::int64_t limit, int sweeps);
+  void lower_limit(std::int64_t limit);
+  /// Passes messages over all variables, forth and back. Integer arithmetic, so the same everywhere.
+  void sweep();
+  /// No plan moves fewer bytes; `never` or more: there is none at or below the limit.
+  std::int64_t bound() const;
+  /// Per variable the values not excluded, ascending.
+  const std::vector<std::vector<int>>& values() const;
+  /// No plan in which the variable has that value moves fewer bytes.
+  std::int64_t bound(int variable, int value) const;
+
+private:
+  class Sweeper;
+  std::unique_ptr<Sweeper> sweeper_;
+};
 
 } // namespace soybean::plan

@@ -11,7 +11,7 @@
 namespace soybean::plan {
 namespace {
 
-constexpr double easy_work = 1e6;          // below this eliminating is quicker than bounding first
+constexpr double easy_work = 3e6;          // below this eliminating is quicker than bounding
 constexpr double most_work_per_entry = 64; // of the cap: keeps time in proportion to memory
 constexpr int most_sweeps = 24;
 
@@ -67,23 +67,13 @@ Solution minimise_over(const Problem& problem, const std::vector<std::vector<int
   return solution;
 }
 
-std::vector<std::vector<int>> not_excluded(const Relaxed& relaxed) {
-  std::vector<std::vector<int>> keep;
-  for (const std::vector<std::int64_t>& bounds : relaxed.bounds) {
-    keep.emplace_back();
-    for (std::size_t x = 0; x < bounds.size(); ++x)
-      if (bounds[x] < never) keep.back().push_back(static_cast<int>(x));
-  }
-  return keep;
-}
-
 /// The `width` values of each variable with the lowest bounds, in ascending order.
-std::vector<std::vector<int>> most_promising(const Relaxed& relaxed, std::size_t width) {
-  std::vector<std::vector<int>> keep = not_excluded(relaxed);
+std::vector<std::vector<int>> most_promising(const Relaxation& relaxation, std::size_t width) {
+  std::vector<std::vector<int>> keep = relaxation.values();
   for (std::size_t v = 0; v < keep.size(); ++v) {
     if (keep[v].size() <= width) continue;
-    const std::vector<std::int64_t>& bounds = relaxed.bounds[v];
-    std::stable_sort(keep[v].begin(), keep[v].end(), [&](int a, int b) { return bounds[a] < bounds[b]; });
+    const auto bound = [&](int value) { return relaxation.bound(static_cast<int>(v), value); };
+    std::stable_sort(keep[v].begin(), keep[v].end(), [&](int a, int b) { return bound(a) < bound(b); });
     keep[v].resize(width);
     std::sort(keep[v].begin(), keep[v].end());
   }
@@ -96,55 +86,53 @@ std::size_t widest(const std::vector<std::vector<int>>& keep) {
   return width;
 }
 
-/// The best plan among the most promising values: as many as the cap (and `work`) allow.
-Solution beam(const Problem& problem, const Relaxed& relaxed, std::int64_t table_entries, double work) {
-  for (std::size_t width = widest(not_excluded(relaxed)); width > 0; width = width * 3 / 4) {
-    const auto keep = most_promising(relaxed, width);
+/// The best plan among the most promising values: as many as the cap and `work` allow.
+Solution beam(const Problem& problem, const Relaxation& relaxation, std::int64_t table_entries, double work) {
+  for (std::size_t width = widest(relaxation.values()); width > 0; width = width * 3 / 4) {
+    const auto keep = most_promising(relaxation, width);
     const Order order = effort(problem, sizes_of(keep));
     if ((fits(order, table_entries) && order.work <= work) || width == 1) return minimise_over(problem, keep, order);
   }
   return {};
 }
 
+Solution proven(Solution solution, std::int64_t incumbent) {
+  if (!solution.found || solution.bytes > incumbent) return {};
+  solution.bound = solution.bytes;
+  solution.optimal = true;
+  return solution;
+}
+
 } // namespace
 
 Solution solve(const Problem& problem, const Limits& limits) {
   if (!problem.feasible) return {};
-  const Order whole = effort(problem, sizes_of(problem));
-  std::vector<std::vector<int>> keep;
+  std::vector<std::vector<int>> all;
   for (const auto& values : problem.values) {
-    keep.emplace_back(values.size());
-    std::iota(keep.back().begin(), keep.back().end(), 0);
+    all.emplace_back(values.size());
+    std::iota(all.back().begin(), all.back().end(), 0);
   }
+  if (const Order order = effort(problem, sizes_of(all)); order.work <= easy_work && fits(order, limits.table_entries))
+    return proven(minimise_over(problem, all, order), limits.incumbent);
+  Relaxation relaxation(problem, limits.incumbent);
   Solution best;
-  if (whole.work <= easy_work && fits(whole, limits.table_entries)) {
-    best = minimise_over(problem, keep, whole);
-    if (best.bytes > limits.incumbent) return {};
-    best.bound = best.bytes;
-    best.optimal = best.found;
-    return best;
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    const std::int64_t before = relaxation.bound();
+    relaxation.sweep();
+    if (relaxation.bound() >= never) return {};
+    const Order order = effort(problem, sizes_of(relaxation.values()));
+    const bool settled = sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096;
+    if (fits(order, limits.table_entries) && (order.work <= easy_work || settled))
+      return proven(minimise_over(problem, relaxation.values(), order), limits.incumbent);
+    if (sweep == 1) { // a plan close to the bound lets it exclude more
+      best = beam(problem, relaxation, limits.table_entries, easy_work);
+      if (best.found) relaxation.lower_limit(best.bytes);
+    }
+    if (settled) break;
   }
-  std::int64_t limit = limits.incumbent;
-  Relaxed relaxed = relax(problem, limit, most_sweeps);
-  if (relaxed.bound >= never) return {};
-  best = beam(problem, relaxed, limits.table_entries, easy_work);
-  if (best.found && best.bytes < limit) {
-    limit = best.bytes;
-    relaxed = relax(problem, limit, most_sweeps);
-    ensure(relaxed.bound <= limit, "a bound above a plan's cost");
-  }
-  keep = not_excluded(relaxed);
-  const Order order = effort(problem, sizes_of(keep));
-  if (fits(order, limits.table_entries)) {
-    best = minimise_over(problem, keep, order);
-    if (!best.found || best.bytes > limits.incumbent) return {};
-    best.bound = best.bytes;
-    best.optimal = true;
-    return best;
-  }
-  Solution wide = beam(problem, relaxed, limits.table_entries, 1e300);
+  Solution wide = beam(problem, relaxation, limits.table_entries, 1e300);
   if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
-  best.bound = std::min(relaxed.bound, best.bytes);
+  best.bound = std::min(relaxation.bound(), best.bytes);
   best.optimal = best.found && best.bound == best.bytes;
   return best;
 }

@@ -34,7 +34,8 @@ std::vector<ops::Choice> as_data(const Model& model, int variable) {
 
 std::vector<ops::Choice> as_model(const Model& model, int variable) {
   const std::vector<ops::Choice> choices = batch_choices(model, variable, false);
-  return choices.empty() ? model.allowed[variable] : choices;
+  const bool possible = std::any_of(choices.begin(), choices.end(), [](auto c) { return c != ops::choose_linear; });
+  return possible ? choices : model.allowed[variable];
 }
 
 /// A node on images: all its operands that run over samples are of rank 4.
@@ -111,16 +112,17 @@ std::vector<List> extend(const std::vector<List>& lists, const std::vector<Optio
   return longer;
 }
 
-/// Leaves out choice vectors that give some rank nothing to do, if others remain.
-void drop_idle(const Model& model, int variable, const tiling::Mesh& mesh, std::vector<Choices>& list) {
-  std::vector<Choices> busy;
+/// Adds a variable's choice vectors to the domain, those that leave some rank without work apart.
+void add_choices(const Model& model, int variable, const tiling::Mesh& mesh, const std::vector<Choices>& list,
+                 Domain& domain) {
+  std::vector<Choices>& busy = domain.choices.emplace_back();
+  std::vector<Choices>& idle = domain.idle.emplace_back();
   for (const Choices& choices : list) {
     const auto& members = model.members[variable];
-    if (std::none_of(members.begin(), members.end(),
-                     [&](NodeId n) { return leaves_empty(model.forms[n], mesh, choices); }))
-      busy.push_back(choices);
+    const bool leaves_idle = std::any_of(members.begin(), members.end(),
+                                         [&](NodeId n) { return leaves_empty(model.forms[n], mesh, choices); });
+    (leaves_idle ? idle : busy).push_back(choices);
   }
-  if (!busy.empty()) list = std::move(busy);
 }
 
 /// Normalised, without repetition, the first of equal ones staying; `raw` receives what each was before.
@@ -171,8 +173,7 @@ Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& m
     std::vector<Choices> list = {{}};
     for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut)
       list = extend(list, rules.choices[v], [](const Choices&, ops::Choice) { return true; });
-    drop_idle(model, static_cast<int>(v), mesh, list);
-    domain.choices.push_back(std::move(list));
+    add_choices(model, static_cast<int>(v), mesh, list, domain);
   }
   for (std::size_t t = 0; t < rules.entries.size(); ++t) {
     std::vector<Tiling> list = {{}};
@@ -187,10 +188,9 @@ Domain extend_domain(const Model& model, const Rules& rules, const tiling::Mesh&
                      const Pins& pins, std::vector<std::map<Tiling, Tiling>>& raw) {
   Domain domain;
   for (std::size_t v = 0; v < rules.choices.size(); ++v) {
-    std::vector<Choices> list = extend(std::vector<Choices>{prefix.choices[v]}, rules.choices[v],
-                                       [](const Choices&, ops::Choice) { return true; });
-    drop_idle(model, static_cast<int>(v), mesh, list);
-    domain.choices.push_back(std::move(list));
+    const std::vector<Choices> list = extend(std::vector<Choices>{prefix.choices[v]}, rules.choices[v],
+                                             [](const Choices&, ops::Choice) { return true; });
+    add_choices(model, static_cast<int>(v), mesh, list, domain);
   }
   raw.assign(rules.entries.size(), {});
   for (std::size_t t = 0; t < rules.entries.size(); ++t) {

@@ -20,8 +20,7 @@ struct Rules {
 };
 Rules make_rules(const Model& model, std::string_view strategy);
 
-/// All choice vectors and stored tilings the rules allow. Choices that leave some rank without work are left out where
-/// a variable has others.
+/// All choice vectors and stored tilings the rules allow.
 Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins);
 
 /// What is fixed on the leading cuts: choice vectors per variable and stored tilings per tensor (not normalised: their

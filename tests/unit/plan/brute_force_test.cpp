@@ -1,0 +1,65 @@
+// `optimal` against brute force on tiny graphs, and elements moved against the tracking of elements.
+#include "unit/plan/brute_force.hpp"
+
+#include "plan/move_costs.hpp"
+#include "plan/planner.hpp"
+#include "tiling/redistribution.hpp"
+#include "unit/plan/tiny_graphs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace soybean {
+namespace {
+
+struct Trial {
+  int first, count; ///< seeds
+  int weights;      ///< layers with weights, at most
+  std::vector<int> cuts;
+};
+
+class BruteForce : public testing::TestWithParam<Trial> {};
+
+plan::Plan cheapest_named(const graph::Graph& graph, const tiling::Mesh& mesh) {
+  plan::Plan best;
+  for (const std::string& strategy : plan::strategies()) {
+    if (strategy == "auto") continue;
+    plan::Plan plan = plan::make_plan(graph, mesh, {.strategy = strategy});
+    if (best.strategy.empty() || plan.bytes < best.bytes) best = std::move(plan);
+  }
+  return best;
+}
+
+TEST_P(BruteForce, finds_nothing_cheaper_than_the_plan_and_the_plan_itself) {
+  const Trial& trial = GetParam();
+  const tiling::Mesh mesh{trial.cuts};
+  for (int seed = trial.first; seed < trial.first + trial.count; ++seed) {
+    const graph::Graph graph = test::TinyGraphs(static_cast<unsigned>(seed)).make(trial.weights);
+
+    const plan::Plan plan = plan::make_plan(graph, mesh, {});
+    test::Cheapest cheapest = test::brute_force(graph, mesh, {plan.bytes, plan.held_bytes});
+    if (!cheapest
+             .found) { // it may do what a named strategy does, even leave ranks idle, where nothing else is as cheap
+      const plan::Plan named = cheapest_named(graph, mesh);
+      ASSERT_EQ(test::brute_force(graph, mesh, {named.bytes, 0}).found, false);
+      cheapest = test::brute_force(graph, mesh, {plan.bytes, plan.held_bytes}, &named);
+    }
+
+    EXPECT_EQ(plan.status, plan::Status::optimal);
+    ASSERT_TRUE(cheapest.found) << "seed " << seed << ": the plan's cost is too low\n" << to_string(graph);
+    EXPECT_EQ(plan.bytes, cheapest.price.bytes) << "seed " << seed << '\n' << to_string(graph);
+    EXPECT_EQ(plan.held_bytes, cheapest.price.held) << "seed " << seed << '\n' << to_string(graph);
+    plan::verify(graph, plan);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, BruteForce,
+                         testing::Values(Trial{0, 120, 2, {2}}, Trial{100, 100, 2, {3}}, Trial{200, 25, 1, {2, 2}},
+                                         Trial{300, 60, 1, {4}}),
+                         [](const testing::TestParamInfo<Trial>& info) {
+                           std::string name = "mesh";
+                           for (int cut : info.param.cuts) name += "_" + std::to_string(cut);
+                           return name;
+                         });
+
+} // namespace
+} // namespace soybean
