@@ -18,7 +18,7 @@ std::int64_t MoveCosts::reduce(Key& key) const {
     for (const Tiling& tiling : *tilings)
       for (const tiling::Entry& entry : tiling) {
         if (entry.kind != tiling::Kind::split) continue;
-        if (entry.unit != 1 || key.shape[entry.dim] % ranks != 0) return 1;
+        if (entry.unit != 1 || key.shape[entry.dim] % (ranks * key.units[entry.dim]) != 0) return 1;
         split[entry.dim] = 1;
       }
   if (key.shape.empty()) return 1;
