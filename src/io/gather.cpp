@@ -90,6 +90,17 @@ void cut(const Shape& shape, std::size_t dim, const Box& within, std::int64_t el
   }
 }
 
+/// Throws Error unless the dataset is just what the view is part of.
+void check_dataset(const File& file, const std::string& name, const TensorView& view) {
+  const DatasetInfo info = dataset_info(file, name);
+  if (info.shape != view.global)
+    fail("{}: {}, got shape {} expected {}", file.path, name, to_string(info.shape), to_string(view.global));
+  const ElementClass expected = view.dtype == DType::i32 ? ElementClass::integer : ElementClass::real;
+  if (info.element != expected || info.element_bytes != size_of(view.dtype))
+    fail("{}: {}, got {} elements of {} bytes expected {}", file.path, name,
+         info.element == ElementClass::real ? "real" : "other", info.element_bytes, to_string(view.dtype));
+}
+
 } // namespace
 
 std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int64_t limit) {
@@ -99,14 +110,18 @@ std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int6
 }
 
 void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                  const TensorView& view, bool primary) {
+                  const TensorView& view, bool primary, std::int64_t limit) {
   const bool root = comm.rank() == 0;
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, primary);
+  std::int64_t covered = 0;
+  for (const RankBlock& block : blocks) covered += block.primary ? volume(block.box) : 0;
+  ensure(covered == volume(view.global),
+         fmt::format("{}: primary blocks hold {} of {} elements", name, covered, volume(view.global)));
   std::optional<Error> failure;
   std::vector<std::uint64_t> sums;
   std::vector<std::byte> memory, packed;
   if (root) attempt(failure, [&] { create_dataset(*file, name, view.global, view.dtype); });
-  for (const Box& slab : slabs(view.global, size_of(view.dtype))) {
+  for (const Box& slab : slabs(view.global, size_of(view.dtype), limit)) {
     const Box mine = intersect(view.box, slab);
     if (!root) {
       if (!primary || empty(mine)) continue;
@@ -129,7 +144,11 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
     sums.push_back(checksum(memory));
     attempt(failure, [&] { write_box(*file, name, slab, view.dtype, memory.data()); });
   }
-  if (root) attempt(failure, [&] { write_u64(*file, "checksums/" + name, sums); });
+  if (root)
+    attempt(failure, [&] {
+      write_u64(*file, "checksums/" + name, sums);
+      write_attribute_of(*file, "checksums/" + name, "slab_bytes", limit);
+    });
   share_failure(comm, failure);
 }
 
@@ -137,19 +156,23 @@ void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, c
                  const TensorView& view) {
   const bool root = comm.rank() == 0;
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, true);
-  const std::vector<Box> parts = slabs(view.global, size_of(view.dtype));
   std::optional<Error> failure;
   std::vector<std::uint64_t> sums;
-  std::vector<std::byte> memory, packed;
+  std::int64_t limit = 0;
   if (root)
     attempt(failure, [&] {
-      const DatasetInfo info = dataset_info(*file, name);
-      if (info.shape != view.global)
-        fail("{}: {}, got shape {} expected {}", file->path, name, to_string(info.shape), to_string(view.global));
+      check_dataset(*file, name, view);
+      limit = read_integer_attribute_of(*file, "checksums/" + name, "slab_bytes");
+      if (limit < 1) fail("{}: checksums/{}, got slabs of {} bytes expected at least one", file->path, name, limit);
       sums = read_u64(*file, "checksums/" + name);
-      if (sums.size() != parts.size())
-        fail("{}: checksums/{}, got {} checksums expected {}", file->path, name, sums.size(), parts.size());
+      const std::size_t expected = slabs(view.global, size_of(view.dtype), limit).size();
+      if (sums.size() != expected)
+        fail("{}: checksums/{}, got {} checksums expected {}", file->path, name, sums.size(), expected);
     });
+  share_failure(comm, failure);
+  comm.broadcast(&limit, sizeof(limit), 0);
+  const std::vector<Box> parts = slabs(view.global, size_of(view.dtype), limit);
+  std::vector<std::byte> memory, packed;
   for (std::size_t s = 0; s < parts.size(); ++s) {
     const Box mine = intersect(view.box, parts[s]);
     if (!root) {

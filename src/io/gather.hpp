@@ -13,20 +13,22 @@
 
 namespace soybean::io {
 
-constexpr std::int64_t slab_bytes = std::int64_t{16} << 20;
+constexpr std::int64_t slab_bytes = 16'000'000; ///< at most; kept in the file
 
 /// Cuts a tensor into boxes of at most `limit` bytes (at least one element) that follow each other in row-major order:
 /// whole rows of dim 0 where they fit, else rows of dim 1 within one of dim 0, and so on. Depends on nothing else.
 std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int64_t limit = slab_bytes);
 
 /// Writes dataset `name` of the view's global shape in logical order, and `checksums/<name>` with one checksum per
-/// slab. `file`: open on rank 0, null elsewhere. `primary`: this rank writes its block; the primary blocks of all ranks
-/// tile the tensor. Throws Error(failed), the same on every rank, when the file can not be written.
+/// slab and the attribute `slab_bytes`, the limit they were cut by. `file`: open on rank 0, null elsewhere. `primary`:
+/// this rank writes its block; the primary blocks of all ranks tile the tensor (else Bug). Throws Error(failed), the
+/// same on every rank, when the file can not be written.
 void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                  const device::TensorView& view, bool primary);
+                  const device::TensorView& view, bool primary, std::int64_t limit = slab_bytes);
 
 /// Fills the view's block, any box of the tensor, checking every slab. Throws Error, the same on every rank, naming
-/// file, dataset and slab when a checksum does not match or the dataset has another shape.
+/// file, dataset and slab when a checksum does not match or the dataset has another shape or type. The block's content
+/// is undefined then.
 void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
                  const device::TensorView& view);
 

@@ -27,6 +27,7 @@ using Space = Unique<CloseTraits<H5Sclose>>;
 using Type = Unique<CloseTraits<H5Tclose>>;
 using Group = Unique<CloseTraits<H5Gclose>>;
 using AttributeHandle = Unique<CloseTraits<H5Aclose>>;
+using Object = Unique<CloseTraits<H5Oclose>>;
 using Properties = Unique<CloseTraits<H5Pclose>>;
 
 /// Holds the lock and keeps the library from printing its error stack.
@@ -46,7 +47,8 @@ private:
   void* data_ = nullptr;
 };
 
-/// The innermost message of the library's error stack.
+/// The innermost message of the library's error stack. Any further call of the library clears it, the release of a
+/// temporary handle too.
 std::string reason() {
   std::string text;
   H5Ewalk2(
@@ -143,25 +145,50 @@ Dataset new_dataset(const File& file, const std::string& name, const Shape& shap
   return dataset;
 }
 
-AttributeHandle open_attribute(const File& file, const std::string& name) {
-  if (H5Aexists(file.handle.get(), name.c_str()) <= 0)
-    fail("{}: attribute '{}', got none expected one", file.path, name);
-  AttributeHandle attribute(H5Aopen(file.handle.get(), name.c_str(), H5P_DEFAULT));
-  if (!attribute) fail("{}: attribute '{}' can not be read ({})", file.path, name, reason());
+/// HDF5's own file locks fail on many network file systems, and a file is either being written by one rank or read.
+Properties unlocked() {
+  Properties access(H5Pcreate(H5P_FILE_ACCESS));
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(access.get(), false, true);
+#endif
+  return access;
+}
+
+/// "FILE: attribute 'NAME'", and whose it is unless it is the file's.
+std::string attribute_name(const File& file, const std::string& object, const std::string& name) {
+  return fmt::format("{}: {}attribute '{}'", file.path, object == "/" ? "" : object + ", ", name);
+}
+
+Object open_object(const File& file, const std::string& name) {
+  if (name != "/" && !exists(file, name)) fail("{}: {}, got no such object expected one", file.path, name);
+  Object object(H5Oopen(file.handle.get(), name.c_str(), H5P_DEFAULT));
+  if (!object) fail("{}: {}, can not be opened ({})", file.path, name, reason());
+  return object;
+}
+
+AttributeHandle open_attribute(const File& file, const std::string& object, const std::string& name) {
+  const Object owner = open_object(file, object);
+  if (H5Aexists(owner.get(), name.c_str()) <= 0) fail("{}, got none expected one", attribute_name(file, object, name));
+  AttributeHandle attribute(H5Aopen(owner.get(), name.c_str(), H5P_DEFAULT));
+  if (!attribute) fail("{} can not be read ({})", attribute_name(file, object, name), reason());
   return attribute;
 }
 
-void write_attribute(const File& file, const std::string& name, hid_t type, const void* data) {
+void write_scalar(const File& file, const std::string& object, const std::string& name, hid_t type, const void* data) {
+  const Object owner = open_object(file, object);
   const Space space(H5Screate(H5S_SCALAR));
-  AttributeHandle attribute(H5Acreate2(file.handle.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  AttributeHandle attribute(H5Acreate2(owner.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
   if (!attribute || H5Awrite(attribute.get(), type, data) < 0)
-    fail_running("{}: attribute '{}' can not be written ({})", file.path, name, reason());
+    fail_running("{} can not be written ({})", attribute_name(file, object, name), reason());
 }
 
 } // namespace
 
 std::recursive_mutex& lock() {
   static std::recursive_mutex mutex; // of the library itself, which is one per process
+  // Nothing is left for the end of the program to close but files that could not be written, of which it would
+  // complain.
+  [[maybe_unused]] static const herr_t no_complaint = H5dont_atexit();
   return mutex;
 }
 
@@ -178,7 +205,8 @@ File open_read(const std::string& path) {
   if (descriptor < 0)
     fail("{}: can not be opened, got '{}' expected a readable HDF5 file. check the path", path, std::strerror(errno));
   ::close(descriptor);
-  File file{Unique<FileTraits>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)), path};
+  const Properties access = unlocked();
+  File file{Unique<FileTraits>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get())), path};
   if (!file.handle)
     fail("{}: can not be read as HDF5, got '{}' expected a whole HDF5 file. it may be truncated or of another kind",
          path, reason());
@@ -187,7 +215,8 @@ File open_read(const std::string& path) {
 
 File create(const std::string& path) {
   const Quiet quiet;
-  File file{Unique<FileTraits>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), path};
+  const Properties access = unlocked();
+  File file{Unique<FileTraits>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get())), path};
   if (!file.handle) fail_running("{}: can not be created ({})", path, reason());
   return file;
 }
@@ -249,18 +278,18 @@ std::vector<std::string> dataset_names(const File& file, const std::string& grou
 void read_box(const File& file, const std::string& name, const Box& box, DType type, void* out) {
   const Quiet quiet;
   const Dataset dataset = open_dataset(file, name);
-  const Space from = select(file, name, dataset, box);
+  const Space from = select(file, name, dataset, box), to = memory_space(box);
   if (empty(box)) return;
-  if (H5Dread(dataset.get(), memory_type(type), memory_space(box).get(), from.get(), H5P_DEFAULT, out) < 0)
+  if (H5Dread(dataset.get(), memory_type(type), to.get(), from.get(), H5P_DEFAULT, out) < 0)
     fail("{}: {}, can not be read ({}). the file is damaged or holds no numbers there", file.path, name, reason());
 }
 
 void write_box(const File& file, const std::string& name, const Box& box, DType type, const void* data) {
   const Quiet quiet;
   const Dataset dataset = open_dataset(file, name);
-  const Space to = select(file, name, dataset, box);
+  const Space to = select(file, name, dataset, box), from = memory_space(box);
   if (empty(box)) return;
-  if (H5Dwrite(dataset.get(), memory_type(type), memory_space(box).get(), to.get(), H5P_DEFAULT, data) < 0)
+  if (H5Dwrite(dataset.get(), memory_type(type), from.get(), to.get(), H5P_DEFAULT, data) < 0)
     fail_running("{}: {}, can not be written ({}). is the disk full?", file.path, name, reason());
 }
 
@@ -291,53 +320,53 @@ std::vector<std::uint64_t> read_u64(const File& file, const std::string& name) {
 
 void write_attribute(const File& file, const std::string& name, const std::string& text) {
   const Quiet quiet;
-  const Type type(H5Tcopy(H5T_C_S1));
-  H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
+  const Type type(H5Tcopy(H5T_C_S1)); // of variable length: fixed ones are limited to 64 KiB and are bytes to h5py
+  H5Tset_size(type.get(), H5T_VARIABLE);
   H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  const std::string padded = text.empty() ? std::string(1, '\0') : text;
-  // Attributes are limited to 64 KiB in the object header; a long text goes to a dataset of the same name.
-  if (text.size() > 60000) {
-    const Dataset dataset = new_dataset(file, "attributes/" + name, {}, type.get());
-    if (H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()) < 0)
-      fail_running("{}: {}, can not be written ({})", file.path, name, reason());
-    return;
-  }
-  write_attribute(file, name, type.get(), padded.data());
+  const char* const pointer = text.c_str();
+  write_scalar(file, "/", name, type.get(), &pointer);
 }
 
 void write_attribute(const File& file, const std::string& name, std::int64_t value) {
+  write_attribute_of(file, "/", name, value);
+}
+
+void write_attribute_of(const File& file, const std::string& object, const std::string& name, std::int64_t value) {
   const Quiet quiet;
-  write_attribute(file, name, H5T_NATIVE_INT64, &value);
+  write_scalar(file, object, name, H5T_NATIVE_INT64, &value);
 }
 
 std::string read_text_attribute(const File& file, const std::string& name) {
   const Quiet quiet;
-  const std::string object = "attributes/" + name;
-  if (exists(file, object)) {
-    const Dataset dataset = open_dataset(file, object);
-    const Type type(H5Dget_type(dataset.get()));
-    std::string text(H5Tget_size(type.get()), '\0');
-    if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
-      fail("{}: {}, can not be read ({})", file.path, object, reason());
-    return text;
-  }
-  const AttributeHandle attribute = open_attribute(file, name);
+  const AttributeHandle attribute = open_attribute(file, "/", name);
   const Type type(H5Aget_type(attribute.get()));
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0)
-    fail("{}: attribute '{}', got another kind expected text", file.path, name);
-  std::string text(H5Tget_size(type.get()), '\0');
-  if (H5Aread(attribute.get(), type.get(), text.data()) < 0)
-    fail("{}: attribute '{}' can not be read ({})", file.path, name, reason());
-  return text.c_str();
+  const Space space(H5Aget_space(attribute.get()));
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1)
+    fail("{}, got another kind expected text", attribute_name(file, "/", name));
+  const bool variable = H5Tis_variable_str(type.get()) > 0;
+  std::string text(variable ? 0 : H5Tget_size(type.get()), '\0');
+  char* allocated = nullptr;
+  void* const to = variable ? static_cast<void*>(&allocated) : text.data();
+  if (H5Aread(attribute.get(), type.get(), to) < 0)
+    fail("{} can not be read ({})", attribute_name(file, "/", name), reason());
+  if (allocated) text = allocated;
+  H5free_memory(allocated);
+  return text.substr(0, text.find('\0'));
 }
 
 std::int64_t read_integer_attribute(const File& file, const std::string& name) {
+  return read_integer_attribute_of(file, "/", name);
+}
+
+std::int64_t read_integer_attribute_of(const File& file, const std::string& object, const std::string& name) {
   const Quiet quiet;
-  const AttributeHandle attribute = open_attribute(file, name);
+  const AttributeHandle attribute = open_attribute(file, object, name);
   const Type type(H5Aget_type(attribute.get()));
+  const Space space(H5Aget_space(attribute.get()));
   std::int64_t value = 0;
-  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) < 0)
-    fail("{}: attribute '{}', got another kind expected an integer", file.path, name);
+  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Sget_simple_extent_npoints(space.get()) != 1 ||
+      H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) < 0)
+    fail("{}, got another kind expected an integer", attribute_name(file, object, name));
   return value;
 }
 

@@ -60,11 +60,14 @@ void create_dataset(const File& file, const std::string& name, const Shape& shap
 void write_u64(const File& file, const std::string& name, const std::vector<std::uint64_t>& values);
 std::vector<std::uint64_t> read_u64(const File& file, const std::string& name);
 
-/// Attributes of the root group.
+/// Attributes of the root group. Text is UTF-8 of any length.
 void write_attribute(const File& file, const std::string& name, const std::string& text);
 void write_attribute(const File& file, const std::string& name, std::int64_t value);
 /// Throw Error naming file and attribute when it is missing or of another kind.
 std::string read_text_attribute(const File& file, const std::string& name);
 std::int64_t read_integer_attribute(const File& file, const std::string& name);
+/// The same of a group or dataset, which must exist.
+void write_attribute_of(const File& file, const std::string& object, const std::string& name, std::int64_t value);
+std::int64_t read_integer_attribute_of(const File& file, const std::string& object, const std::string& name);
 
 } // namespace soybean::io
