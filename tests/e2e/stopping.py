@@ -12,9 +12,10 @@ LONG = TINY.replace("steps = 12", "steps = 100000")
 
 
 class Stopping(Case):
-    def start(self, ranks, *arguments):
+    def start(self, ranks, *arguments, **environment):
         process = subprocess.Popen(
             command(ranks, *arguments, "--set", "run.dir=run"), cwd=self.folder, text=True,
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self.addCleanup(process.kill)
         metrics = self.folder / "run" / "metrics.jsonl"
@@ -72,7 +73,8 @@ class Stopping(Case):
         self.assertIn("SIGTERM", self.stopped(process))
 
     def test_term_to_mpirun_leaves_the_checkpoint(self):
-        process = self.start(2, self.model(LONG))
+        # Open MPI kills a second after its own SIGTERM unless told to wait longer.
+        process = self.start(2, self.model(LONG), OMPI_MCA_odls_base_sigkill_timeout="20")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0)
