@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "ops/operator.hpp"
+#include "plan/legality.hpp"
 #include "plan/model.hpp"
 #include "plan/move_costs.hpp"
 #include "tiling/redistribution.hpp"
@@ -71,64 +72,6 @@ void require(bool condition, const Graph& graph, const std::string& what) {
   if (!condition) ensure(false, fmt::format("plan of {}: {}", graph.name, what));
 }
 
-bool is_legal(const Tiling& tiling, const Shape& shape, const tiling::Mesh& mesh) {
-  if (tiling.size() != mesh.cuts.size()) return false;
-  for (const tiling::Entry& entry : tiling) {
-    if (entry.kind != tiling::Kind::split) continue;
-    if (entry.dim < 0 || entry.dim >= static_cast<int>(shape.size())) return false;
-    if (entry.unit < 1 || entry.unit > shape[entry.dim]) return false;
-    for (const tiling::Entry& other : tiling)
-      if (other.kind == tiling::Kind::split && other.dim == entry.dim && other.unit != entry.unit) return false;
-  }
-  return tiling::normalise(tiling, shape, mesh) == tiling;
-}
-
-void verify_choices(const Graph& graph, const Plan& plan) {
-  require(plan.choices.size() == graph.nodes.size(), graph, "not one choice per node");
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const graph::Node& node = graph.nodes[n];
-    const std::vector<ops::Choice> allowed = ops::allowed_choices(ops::form(graph, node));
-    require(plan.choices[n].size() == plan.mesh.cuts.size(), graph, "not one choice per cut for node " + node.name);
-    for (ops::Choice choice : plan.choices[n])
-      require(std::find(allowed.begin(), allowed.end(), choice) != allowed.end(), graph,
-              "a choice its form does not allow for node " + node.name);
-    if (node.twin != graph::none)
-      require(plan.choices[n] == plan.choices[node.twin], graph, node.name + " does not run where its twin does");
-  }
-}
-
-void verify_stored(const Graph& graph, const Plan& plan, TensorId id) {
-  const graph::Tensor& tensor = graph.tensors[id];
-  const Tiling& stored = plan.stored[id];
-  require(is_legal(stored, tensor.shape, plan.mesh), graph, "illegal stored tiling of " + tensor.name);
-  const TensorMoves moves = plan::moves(graph, plan, id);
-  if (tensor.previous != graph::none) {
-    require(stored == plan.stored[tensor.previous], graph, tensor.name + " does not end where it began");
-  } else if (tensor.role == Role::metric) {
-    require(stored == tiling::replicated(plan.mesh), graph, "metric " + tensor.name + " is not replicated");
-  } else if (!moves.stored) {
-    require(stored == moves.produced, graph, tensor.name + " is not stored, and not passed as produced");
-    require(moves.needed.empty(), graph, tensor.name + " is not stored, but needed in another tiling");
-    const auto uses = [&](NodeId n) {
-      return std::count(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end(), id);
-    };
-    require(tensor.consumers.empty() || (tensor.consumers.size() == 1 && uses(tensor.consumers[0]) == 1), graph,
-            tensor.name + " is not stored, but used more than once");
-    return;
-  }
-  require(!tiling::has_partial(stored), graph, tensor.name + " is stored as a partial sum");
-  for (const Tiling& need : moves.needed)
-    require(!tiling::has_partial(need), graph,
-            tensor.name + " is needed as a partial sum that is not what is produced");
-  if (is_free_source(tensor) && !tensor.consumers.empty()) {
-    const NodeId first = tensor.consumers[0];
-    const std::vector<TensorId>& inputs = graph.nodes[first].inputs;
-    require(stored ==
-                tilings_of(graph, plan, first).inputs[std::find(inputs.begin(), inputs.end(), id) - inputs.begin()],
-            graph, tensor.name + " is not in the tiling of its first consumer");
-  }
-}
-
 } // namespace
 
 TensorMoves moves(const Graph& graph, const Plan& plan, TensorId tensor) {
@@ -156,9 +99,16 @@ void evaluate(const Graph& graph, Plan& plan) {
 }
 
 void verify(const Graph& graph, const Plan& plan) {
-  verify_choices(graph, plan);
+  require(plan.choices.size() == graph.nodes.size(), graph, "not one choice per node");
   require(plan.stored.size() == graph.tensors.size(), graph, "not one stored tiling per tensor");
-  for (std::size_t t = 0; t < graph.tensors.size(); ++t) verify_stored(graph, plan, static_cast<TensorId>(t));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const std::string objection = objection_to_node(graph, plan, static_cast<NodeId>(n));
+    require(objection.empty(), graph, fmt::format("node '{}' {}", graph.nodes[n].name, objection));
+  }
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const std::string objection = objection_to_tensor(graph, plan, static_cast<TensorId>(t));
+    require(objection.empty(), graph, fmt::format("tensor '{}' {}", graph.tensors[t].name, objection));
+  }
   Plan again = plan;
   evaluate(graph, again);
   require(again.tensor_bytes == plan.tensor_bytes, graph, "bytes of tensors do not follow from tilings");

@@ -1,6 +1,7 @@
 #include "plan/problem.hpp"
 
 #include "base/error.hpp"
+#include "plan/legality.hpp"
 
 #include <fmt/format.h>
 
@@ -234,11 +235,11 @@ TermCost term_cost(const Term& term, const std::vector<int>& assignment) {
       if (std::find(needed.begin(), needed.end(), column[value]) == needed.end()) needed.push_back(column[value]);
   }
   if (term.may_pass && produced == needed[0] && tiling::has_partial(term.tilings[produced]))
-    return {0, term.held[produced], -1};
+    return {0, term.held[produced], -1, produced};
   TermCost best;
   const std::size_t stored = term.candidates.size();
   for (std::size_t s = 0; s < stored; ++s) {
-    TermCost cost{produced < 0 ? 0 : term.from[produced * stored + s], term.held_stored[s], static_cast<int>(s)};
+    TermCost cost{produced < 0 ? 0 : term.from[produced * stored + s], term.held_stored[s], static_cast<int>(s), -1};
     for (std::int32_t id : needed) {
       cost.bytes = std::min(never, cost.bytes + term.to[id * stored + s]);
       if (term.tilings[id] != term.candidates[s]) cost.held += term.held[id];
@@ -272,30 +273,15 @@ Plan make_plan(const Problem& problem, const std::vector<int>& assignment) {
   Plan plan;
   plan.mesh = problem.mesh;
   plan.stored.assign(graph.tensors.size(), tiling::replicated(problem.mesh));
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    plan.choices.push_back(problem.values[model.variable[n]][assignment[model.variable[n]]]);
-    const graph::Node& node = graph.nodes[n];
-    const ops::OperandTilings tilings =
-        ops::operand_tilings(model.forms[n], graph, node, problem.mesh, plan.choices[n]);
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const graph::Tensor& tensor = graph.tensors[node.inputs[i]];
-      const auto first = std::find(node.inputs.begin(), node.inputs.end(), node.inputs[i]);
-      if (is_free_source(tensor) && tensor.consumers[0] == static_cast<NodeId>(n) &&
-          first == node.inputs.begin() + static_cast<std::ptrdiff_t>(i))
-        plan.stored[node.inputs[i]] = tilings.inputs[i];
-    }
-    for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (graph.tensors[node.outputs[i]].role != graph::Role::metric) plan.stored[node.outputs[i]] = tilings.outputs[i];
-  }
+  for (int variable : model.variable) plan.choices.push_back(problem.values[variable][assignment[variable]]);
   for (const Term& term : problem.terms) {
-    if (is_free_source(graph.tensors[term.tensor])) continue;
+    if (!is_decided(graph, term.tensor)) continue;
     const TermCost cost = term_cost(term, assignment);
     ensure(cost.bytes < never,
            fmt::format("tensor '{}' can not be stored as planned", graph.tensors[term.tensor].name));
-    if (cost.stored >= 0) plan.stored[term.tensor] = term.candidates[cost.stored];
+    plan.stored[term.tensor] = cost.stored >= 0 ? term.candidates[cost.stored] : term.tilings[cost.passed];
   }
-  for (std::size_t t = 0; t < graph.tensors.size(); ++t)
-    if (graph.tensors[t].previous != graph::none) plan.stored[t] = plan.stored[graph.tensors[t].previous];
+  derive_stored(graph, plan);
   return plan;
 }
 

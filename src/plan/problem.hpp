@@ -57,10 +57,11 @@ Problem make_problem(const Model& model, MoveCosts& costs, const Domain& domain)
 Plan make_plan(const Problem& problem, const std::vector<int>& assignment);
 
 /// The cost of a term when variables have the given values (only those of its links are read). `stored` is the index
-/// of the candidate, -1 when the tensor passes unstored. Bytes are `never` when impossible.
+/// of the candidate, -1 when the tensor passes unstored, in tiling `passed`. Bytes are `never` when impossible.
 struct TermCost {
   std::int64_t bytes = never, held = never;
   int stored = -1;
+  std::int32_t passed = -1;
 };
 TermCost term_cost(const Term& term, const std::vector<int>& assignment);
 

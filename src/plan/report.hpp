@@ -1,0 +1,44 @@
+#pragma once
+// Plans in words: the table of layers a run prints, the comparison of strategies, and the same for scripts. Called by
+// the programs and src/train.
+#include "graph/graph.hpp"
+#include "plan/plan.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace soybean::plan {
+
+/// "245.50 MB" (10^6 bytes), "1.20 kB", "17 B".
+std::string bytes_text(std::int64_t bytes);
+
+/// How a node's work is spread: "batch/4 features/2" (over how many ranks each), "replicated/8" where all compute the
+/// same.
+std::string split_text(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
+
+/// One line per layer: output shape, how the layer is split (data, model, hybrid; forward), weight's tiling, bytes
+/// moved in one step; above it the plan's total beside those of data and model parallelism. Ends with a newline.
+std::string report(const graph::Graph& graph, const Plan& plan);
+
+/// A strategy's plan with what only the caller knows.
+struct Compared {
+  Plan plan;
+  std::optional<std::int64_t> peak_memory; ///< bytes of the fullest rank
+};
+
+/// One line per strategy: bytes, ratio to the first one's, memory per rank (held_bytes if no peak is given), what is
+/// proven.
+std::string comparison(const std::vector<Compared>& plans);
+
+/// What `soybean_plan --json` prints (DESIGN §7). The first plan is the one whose tensors are listed.
+struct JsonReport {
+  std::int64_t batch = 0;
+  std::string objective = "bytes";
+  double planning_seconds = 0;
+  std::vector<Compared> plans;
+};
+std::string to_json(const graph::Graph& graph, const JsonReport& report);
+
+} // namespace soybean::plan
