@@ -1,0 +1,122 @@
+#include "runtime/preflight.hpp"
+
+#include "runtime/agreement.hpp"
+#include "runtime/context.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace soybean::runtime {
+namespace {
+
+Cores cores(int first, int count) {
+  Cores set;
+  for (int c = first; c < first + count; ++c) set.set(static_cast<std::size_t>(c));
+  return set;
+}
+
+/// Two hosts with two ranks each, every rank on four cores of its own, plenty of everything.
+Preflight healthy() {
+  Preflight facts;
+  for (int rank = 0; rank < 4; ++rank)
+    facts.ranks.push_back({.host = rank < 2 ? "node1" : "node2",
+                           .cores = cores(4 * (rank % 2), 4),
+                           .threads = 4,
+                           .free_memory = 64'000'000'000,
+                           .needed_memory = 2'000'000'000});
+  facts.mpi = "Some MPI v1";
+  facts.run_dir = "runs/x";
+  facts.disk = {"xfs", 500'000'000'000, 1'000'000'000'000};
+  return facts;
+}
+
+TEST(Preflight, HealthyRunNeedsNoAdvice) {
+  Preflight facts = healthy();
+  judge(facts);
+  EXPECT_TRUE(facts.advice.empty());
+  ASSERT_EQ(facts.hosts.size(), 2u);
+  EXPECT_EQ(facts.hosts[1].name, "node2");
+  EXPECT_EQ(facts.hosts[1].ranks, 2);
+  EXPECT_EQ(facts.hosts[1].cores, 8);
+  EXPECT_EQ(facts.hosts[1].threads, 8);
+  EXPECT_EQ(facts.hosts[1].needed_memory, 4'000'000'000);
+  EXPECT_EQ(facts.free_memory_per_rank, 32'000'000'000);
+  EXPECT_EQ(to_string(facts), "4 ranks on 2 hosts, Some MPI v1\n"
+                              "  node1: 2 ranks, 8 cores, 8 threads, 64.0 GB free, 4.0 GB needed\n"
+                              "  node2: 2 ranks, 8 cores, 8 threads, 64.0 GB free, 4.0 GB needed\n"
+                              "run directory runs/x: xfs, 500.0 GB free\n");
+}
+
+std::vector<std::string> advice_of(Preflight facts) {
+  judge(facts);
+  return facts.advice;
+}
+
+TEST(Preflight, MoreThreadsThanCores) {
+  Preflight facts = healthy();
+  facts.ranks[0].threads = 5;
+  EXPECT_EQ(advice_of(facts), std::vector<std::string>{"host node1: 2 ranks use 9 threads on 8 cores. Start fewer "
+                                                       "ranks per host or set run.threads lower"});
+}
+
+TEST(Preflight, RanksBoundToOneCore) {
+  Preflight facts = healthy();
+  for (RankFacts& rank : facts.ranks) rank.threads = 1;
+  facts.ranks[2].cores = facts.ranks[3].cores = cores(0, 1);
+  const std::vector<std::string> advice = advice_of(facts);
+  ASSERT_EQ(advice.size(), 2u);
+  EXPECT_EQ(advice[1], "host node2: all 2 ranks are bound to one core. Pass --bind-to none to mpirun or give srun "
+                       "--cpus-per-task");
+}
+
+TEST(Preflight, TwoOfManyRanksOnTheSameCore) {
+  Preflight facts = healthy();
+  for (RankFacts& rank : facts.ranks) {
+    rank.host = "node1";
+    rank.threads = 1;
+  }
+  facts.ranks[1].cores = facts.ranks[3].cores = cores(2, 1);
+  EXPECT_EQ(advice_of(facts), std::vector<std::string>{"host node1: ranks 1 and 3 are bound to the same single core. "
+                                                       "Pass --bind-to core or --bind-to none to mpirun"});
+}
+
+TEST(Preflight, LittleMemory) {
+  Preflight facts = healthy();
+  facts.ranks[3].free_memory = 3'000'000'000;
+  EXPECT_EQ(advice_of(facts), std::vector<std::string>{"host node2: 3.0 GB free, 4.0 GB needed. Use more hosts or a "
+                                                       "smaller data.batch"});
+  facts.ranks[3].free_memory = 4'200'000'000;
+  EXPECT_EQ(advice_of(facts), std::vector<std::string>{"host node2: 4.0 GB of 4.2 GB free memory needed. Close other "
+                                                       "programs or use more hosts"});
+}
+
+TEST(Preflight, PoorPlaceForCheckpoints) {
+  Preflight facts = healthy();
+  facts.disk = {"tmpfs", 1'000'000'000, 100'000'000'000};
+  EXPECT_EQ(advice_of(facts), (std::vector<std::string>{
+                                  "run directory runs/x: on tmpfs, checkpoints take memory and do not survive the "
+                                  "node. Set run.dir to a disk",
+                                  "run directory runs/x: 1.0 GB of 100.0 GB free. Make room, checkpoints need it"}));
+}
+
+TEST(Preflight, OfThisProcess) {
+  const auto comm = comm::make_self_comm();
+  const Preflight facts = gather_preflight(*comm, {.threads = 1, .run_dir = "/tmp/does/not/exist/yet"});
+  ASSERT_EQ(facts.hosts.size(), 1u);
+  EXPECT_EQ(facts.hosts[0].name, host_name());
+  EXPECT_EQ(facts.hosts[0].cores, static_cast<int>(bound_cores().count()));
+  EXPECT_GT(facts.free_memory_per_rank, 0);
+  EXPECT_EQ(facts.disk.type, file_system("/tmp").type); // the nearest directory that exists
+  EXPECT_GT(facts.disk.total_bytes, 0);
+}
+
+TEST(ThreadCount, WhatTheBindingLeavesUnlessAsked) {
+  const auto comm = comm::make_self_comm();
+  EXPECT_EQ(thread_count(0, *comm), static_cast<int>(bound_cores().count()));
+  EXPECT_EQ(thread_count(3, *comm), 3);
+}
+
+} // namespace
+} // namespace soybean::runtime
