@@ -229,10 +229,33 @@ void close_synced(File file) {
   file.handle.reset();
   if (!flushed) fail_running("{}: can not be written ({}). is the disk full?", path, why);
   const int descriptor = ::open(path.c_str(), O_RDONLY);
-  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  int status = -1;
+  if (descriptor >= 0) do
+      status = ::fsync(descriptor);
+    while (status != 0 && errno == EINTR);
+  const bool synced = status == 0;
   const int code = errno;
   if (descriptor >= 0) ::close(descriptor);
   if (!synced) fail_running("{}: can not be brought to the disk, got '{}'", path, std::strerror(code));
+}
+
+void check_room(const std::string& path, std::int64_t bytes) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (descriptor < 0) fail_running("{}: can not be created, got '{}'", path, std::strerror(errno));
+  int status = -1;
+  do status = ::fallocate(descriptor, 0, 0, bytes);
+  while (status != 0 && errno == EINTR);
+  const int code = status == 0 ? 0 : errno;
+  ::close(descriptor);
+  ::unlink(path.c_str());
+  // File systems that can not set room aside are asked how much there is.
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
+  const bool cannot_tell = code == EOPNOTSUPP || code == ENOSYS;
+  if (code == 0 || (cannot_tell && (error || space.available >= static_cast<std::uintmax_t>(bytes)))) return;
+  fail_running("{}: can not be written, got '{}' expected room for {} bytes. free some space or choose another run.dir",
+               path, cannot_tell ? "too little free space" : std::strerror(code), bytes);
 }
 
 bool exists(const File& file, const std::string& name) {

@@ -52,6 +52,14 @@ bool is_primary(const runtime::Block& block, const runtime::Context& context) {
   return true;
 }
 
+/// At most what the checkpoint's file takes.
+std::int64_t file_bytes(const Job& job, const runtime::Executor& executor) {
+  std::int64_t bytes = (std::int64_t{1} << 16) + static_cast<std::int64_t>(2 * job.resolved.size());
+  for (const runtime::Block& block : executor.persistent())
+    bytes += graph::bytes(job.graph.tensors[block.tensor]) + 4096;
+  return bytes;
+}
+
 void write_header(const io::File& file, const Job& job, std::int64_t step) {
   const std::int64_t batch = job.config.data.batch;
   const std::int64_t samples = job.reader->info().train_samples;
@@ -158,6 +166,7 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       std::error_code error;
       fs::create_directories(folder, error);
       if (error) fail_running("{}: can not be made, got '{}'", folder.string(), error.message());
+      io::check_room(temporary.string(), file_bytes(job, executor));
       file = io::create(temporary.string());
       write_header(*file, job, step);
     });
@@ -192,6 +201,14 @@ std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string
   });
   if (path.empty()) return std::nullopt;
   return path;
+}
+
+void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path) {
+  try {
+    on_root(comm, [&] { check_header(io::open_read(path), job); });
+  } catch (const Error& error) {
+    offer_the_one_before(comm, path, error);
+  }
 }
 
 std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {

@@ -23,6 +23,10 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
 /// The file `--resume` without a path means: where latest.h5 points. None if the run has no checkpoint yet.
 std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string& run_dir);
 
+/// Throws Error, on every rank, unless `path` is a checkpoint that this job may go on from, as far as its header tells.
+/// To be called before anything of the run is written.
+void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path);
+
 /// Restores parameters and state; returns the steps done. Throws Error, on every rank, naming the file and what is
 /// wrong with it (damaged slab, missing tensor, another shape, precision, seed, batch or data order), and the
 /// checkpoint before it if there is one.

@@ -1,10 +1,11 @@
 #include "train/progress.hpp"
 
+#include "train/output.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -49,8 +50,7 @@ void Progress::show(const ProgressLine& line) {
                   last_, line.epoch, line.loss, 100 * line.accuracy, line.samples_per_second, duration_text(left));
   if (!terminal_) {
     if (line.step % log_every_ == 0 || line.step == last_) {
-      fmt::print("{}\n", numbers);
-      std::fflush(stdout);
+      say(numbers + "\n");
     }
     return;
   }
@@ -58,26 +58,23 @@ void Progress::show(const ProgressLine& line) {
   last_draw_ = now;
   constexpr int width = 24;
   const int filled = static_cast<int>(width * line.step / std::max<std::int64_t>(1, last_));
-  fmt::print("\r\033[K[{:=<{}}{: <{}}] {}", "", filled, "", width - filled, numbers);
-  std::fflush(stdout);
+  say(fmt::format("\r\033[K[{:=<{}}{: <{}}] {}", "", filled, "", width - filled, numbers));
   drawn_ = true;
 }
 
 void Progress::erase() {
-  if (drawn_) fmt::print("\r\033[K");
+  if (drawn_) say("\r\033[K");
   drawn_ = false;
 }
 
 void Progress::note(const std::string& text) {
   erase();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  say(text + "\n");
 }
 
 void Progress::finish() {
-  if (drawn_) fmt::print("\n");
+  if (drawn_) say("\n");
   drawn_ = false;
-  std::fflush(stdout);
 }
 
 } // namespace soybean::train

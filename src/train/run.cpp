@@ -9,22 +9,19 @@
 #include "train/checkpoint.hpp"
 #include "train/loop.hpp"
 #include "train/on_root.hpp"
+#include "train/output.hpp"
 #include "train/run_dir.hpp"
 #include "train/signals.hpp"
 #include "train/verify.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 namespace soybean::train {
 
 namespace {
 
 void print(const comm::Comm& comm, const std::string& text) {
-  if (comm.rank() != 0) return;
-  fmt::print("{}", text);
-  std::fflush(stdout);
+  if (comm.rank() == 0) say(text);
 }
 
 /// The job again in another precision (a plan file belongs to one precision, so the strategy stands in for it).
@@ -65,24 +62,16 @@ std::string make_run_dir(const RunRequest& request, const Job& job, comm::Comm& 
   return dir;
 }
 
-/// First weights, or those of a checkpoint. Returns the steps done.
-std::int64_t begin_or_resume(const RunRequest& request, const Job& job, const runtime::Executor& executor,
-                             const std::string& dir) {
-  comm::Comm& comm = executor.context().comm;
-  runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
-  if (!request.resume) return 0;
-  std::string path = *request.resume;
-  if (path.empty()) {
-    const std::optional<std::string> latest = latest_checkpoint(comm, dir);
-    if (!latest) {
-      if (!request.json) print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", dir));
-      return 0;
-    }
-    path = *latest;
-  }
-  const std::int64_t step = read_checkpoint(job, executor, path);
-  if (!request.json) print(comm, fmt::format("resuming after step {} from {}\n", step, path));
-  return step;
+/// The checkpoint to go on from, none to start from the beginning.
+std::optional<std::string> choose_checkpoint(const RunRequest& request, const Job& job, comm::Comm& comm) {
+  if (!request.resume) return std::nullopt;
+  std::optional<std::string> path = *request.resume;
+  if (path->empty()) path = latest_checkpoint(comm, job.config.run.dir);
+  if (path)
+    check_checkpoint(job, comm, *path);
+  else if (!request.json)
+    print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", job.config.run.dir));
+  return path;
 }
 
 std::string closing(const LoopResult& result, const std::string& dir) {
@@ -111,6 +100,7 @@ ExitCode run(const RunRequest& request) {
     if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
     return ExitCode::done;
   }
+  const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
   const std::string dir = make_run_dir(request, job, *comm);
   const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), *comm));
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
@@ -119,7 +109,9 @@ ExitCode run(const RunRequest& request) {
       runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
-  const std::int64_t first = begin_or_resume(request, job, executor, dir);
+  runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
+  const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
+  if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
   const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);

@@ -24,7 +24,7 @@ StopSignals::StopSignals() {
   struct sigaction action = {};
   action.sa_handler = note_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = 0; // no SA_RESTART: a write to a terminal nobody reads must give up (see output.hpp)
   for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &action, &earlier[i]);
 }
 

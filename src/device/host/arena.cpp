@@ -36,9 +36,9 @@ Arena::Arena(std::int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   data_ = map_pages(whole_pages(bytes));
   if (!data_)
-    fail("memory: no room for a rank's buffers, got {} bytes to allocate. Use more ranks or a smaller data.batch, or "
-         "set parallel.memory",
-         bytes);
+    fail_running(
+        "memory: no room for a rank's buffers, got {} bytes to allocate. use more ranks or a smaller data.batch",
+        bytes);
 }
 
 Arena::~Arena() {

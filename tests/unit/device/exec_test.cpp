@@ -59,8 +59,9 @@ TEST(Arena, SaysWhenThereIsNoMemory) {
     const Arena arena(std::int64_t{1} << 60);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "memory: no room for a rank's buffers, got 1152921504606846976 bytes to allocate. Use "
-                               "more ranks or a smaller data.batch, or set parallel.memory");
+    EXPECT_STREQ(error.what(), "memory: no room for a rank's buffers, got 1152921504606846976 bytes to allocate. use "
+                               "more ranks or a smaller data.batch");
+    EXPECT_EQ(error.code(), ExitCode::failed);
   }
 }
 
