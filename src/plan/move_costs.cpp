@@ -9,41 +9,50 @@ namespace soybean::plan {
 
 using tiling::Tiling;
 
-/// Where every dim that is split divides evenly, elements moved are proportional to the volume: replaces the shape by
-/// the smallest that does the same and returns the factor; 1 and nothing changed otherwise.
+/// Elements moved are proportional to the extent of a dim that the cuts divide evenly: replaces such extents by the
+/// smallest that do the same and returns the factor. A dim neither tiling splits matters only on the way out of a
+/// partial tiling.
 std::int64_t MoveCosts::reduce(Key& key) const {
   const std::int64_t ranks = tiling::ranks(mesh_);
-  std::vector<char> split(key.shape.size(), 0);
-  for (const std::vector<Tiling>* tilings : {&key.from, &key.to})
-    for (const Tiling& tiling : *tilings)
-      for (const tiling::Entry& entry : tiling) {
-        if (entry.kind != tiling::Kind::split) continue;
-        if (entry.unit != 1 || key.shape[entry.dim] % (ranks * key.units[entry.dim]) != 0) return 1;
-        split[entry.dim] = 1;
-      }
-  if (key.shape.empty()) return 1;
-  const std::int64_t before = volume(key.shape);
-  for (std::size_t d = 0; d < split.size(); ++d) key.shape[d] = split[d] ? ranks : 1;
-  std::fill(key.units.begin(), key.units.end(), 1);
-  return before / volume(key.shape);
+  std::vector<char> split(key.shape.size(), tiling::has_partial(key.from) ? 1 : 0), even(key.shape.size(), 1);
+  const auto look = [&](const Tiling& tiling) {
+    for (const tiling::Entry& entry : tiling) {
+      if (entry.kind != tiling::Kind::split) continue;
+      split[entry.dim] = 1;
+      if (entry.unit != 1) even[entry.dim] = 0;
+    }
+  };
+  look(key.from);
+  for (const Tiling& tiling : key.to) look(tiling);
+  std::int64_t factor = 1;
+  for (std::size_t d = 0; d < key.shape.size(); ++d) {
+    const std::int64_t least = split[d] ? ranks : 1;
+    if (!even[d] || key.shape[d] % (least * key.units[d]) != 0) continue;
+    factor *= key.shape[d] / least;
+    key.shape[d] = least;
+    key.units[d] = 1;
+  }
+  return factor;
 }
 
 std::vector<std::int64_t> MoveCosts::table(const graph::Tensor& tensor, const std::vector<Tiling>& from,
                                            const std::vector<Tiling>& to) {
-  Key key{tensor.shape, tensor.units, from, to};
-  const std::int64_t factor = reduce(key);
-  auto found = tables_.find(key);
-  if (found == tables_.end()) {
-    std::vector<std::int64_t> elements;
-    elements.reserve(from.size() * to.size());
-    for (const Tiling& a : from)
-      for (const Tiling& b : to)
-        elements.push_back(a == b ? 0 : tiling::elements_moved(mesh_, {key.shape, key.units}, a, b));
-    found = tables_.emplace(std::move(key), std::move(elements)).first;
+  std::vector<std::int64_t> table;
+  table.reserve(from.size() * to.size());
+  for (const Tiling& begin : from) {
+    Key key{tensor.shape, tensor.units, begin, to};
+    const std::int64_t factor = reduce(key);
+    auto row = rows_.find(key);
+    if (row == rows_.end()) {
+      std::vector<std::int64_t> elements;
+      elements.reserve(to.size());
+      for (const Tiling& end : to)
+        elements.push_back(begin == end ? 0 : tiling::elements_moved(mesh_, {key.shape, key.units}, begin, end));
+      row = rows_.emplace(std::move(key), std::move(elements)).first;
+    }
+    for (std::int64_t elements : row->second) table.push_back(elements * factor);
   }
-  std::vector<std::int64_t> scaled = found->second;
-  for (std::int64_t& elements : scaled) elements *= factor;
-  return scaled;
+  return table;
 }
 
 std::int64_t largest_block_bytes(const graph::Tensor& tensor, const Tiling& tiling, const tiling::Mesh& mesh) {

@@ -1,5 +1,5 @@
 #pragma once
-// Elements moved between tilings, in bulk and memoised. Hides that shapes which all cuts divide evenly share one table
+// Elements moved between tilings, in bulk and memoised. Hides that shapes whose dims all cuts divide evenly share them
 // up to a factor. Called inside src/plan only.
 #include "base/types.hpp"
 #include "graph/graph.hpp"
@@ -26,13 +26,14 @@ public:
 private:
   struct Key {
     Shape shape, units;
-    std::vector<tiling::Tiling> from, to;
+    tiling::Tiling from;
+    std::vector<tiling::Tiling> to;
     auto operator<=>(const Key&) const = default;
   };
   std::int64_t reduce(Key& key) const;
 
   tiling::Mesh mesh_;
-  std::map<Key, std::vector<std::int64_t>> tables_;
+  std::map<Key, std::vector<std::int64_t>> rows_;
 };
 
 /// Bytes of the largest block any rank holds of the tensor.

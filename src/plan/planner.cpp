@@ -121,10 +121,20 @@ Found optimal(const Setting& setting) {
   Domain domain = make_domain(setting.model, make_rules(setting.model, "auto"), setting.costs.mesh(), setting.pins);
   Found result = search(setting, domain, incumbent, "auto");
   if (result.found || !best.found) return result;
+  if (!result.optimal) { // cut short before it found anything better
+    best.plan.strategy = "auto";
+    best.bound = result.bound;
+    best.optimal = best.bound == best.plan.bytes;
+    return best;
+  }
   add_choices(setting.model, best.plan, domain);
   result = search(setting, domain, incumbent, "auto");
-  ensure(result.found, "the search misses a plan it was given");
-  return result;
+  if (result.found) return result;
+  ensure(!result.optimal, "the search misses a plan it was given");
+  best.plan.strategy = "auto";
+  best.bound = result.bound;
+  best.optimal = best.bound == best.plan.bytes;
+  return best;
 }
 
 } // namespace

@@ -96,8 +96,16 @@ Solution beam(const Problem& problem, const Relaxation& relaxation, std::int64_t
   return {};
 }
 
+Solution none_as_cheap() {
+  Solution none;
+  none.bound = never;
+  none.optimal = true;
+  return none;
+}
+
+/// A minimum over all that could be as cheap as the incumbent.
 Solution proven(Solution solution, std::int64_t incumbent) {
-  if (!solution.found || solution.bytes > incumbent) return {};
+  if (!solution.found || solution.bytes > incumbent) return none_as_cheap();
   solution.bound = solution.bytes;
   solution.optimal = true;
   return solution;
@@ -106,7 +114,7 @@ Solution proven(Solution solution, std::int64_t incumbent) {
 } // namespace
 
 Solution solve(const Problem& problem, const Limits& limits) {
-  if (!problem.feasible) return {};
+  if (!problem.feasible) return none_as_cheap();
   std::vector<std::vector<int>> all;
   for (const auto& values : problem.values) {
     all.emplace_back(values.size());
@@ -119,7 +127,7 @@ Solution solve(const Problem& problem, const Limits& limits) {
   for (int sweep = 0; sweep < most_sweeps; ++sweep) {
     const std::int64_t before = relaxation.bound();
     relaxation.sweep();
-    if (relaxation.bound() >= never) return {};
+    if (relaxation.bound() >= never) return none_as_cheap();
     const Order order = effort(problem, sizes_of(relaxation.values()));
     const bool settled = sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096;
     if (fits(order, limits.table_entries) && (order.work <= easy_work || settled))
@@ -132,7 +140,8 @@ Solution solve(const Problem& problem, const Limits& limits) {
   }
   Solution wide = beam(problem, relaxation, limits.table_entries, 1e300);
   if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
-  best.bound = std::min(relaxation.bound(), best.bytes);
+  best.bound = std::min(relaxation.bound(), std::min(best.bytes, limits.incumbent));
+  best.found = best.found && best.bytes <= limits.incumbent;
   best.optimal = best.found && best.bound == best.bytes;
   return best;
 }

@@ -14,11 +14,11 @@ struct Limits {
 };
 
 struct Solution {
-  bool found = false;          ///< false: the problem is not feasible, or no plan is as cheap as the incumbent
+  bool found = false;          ///< false: nothing as cheap as the incumbent was found
   std::vector<int> assignment; ///< one value per variable
   std::int64_t bytes = never;
-  std::int64_t bound = 0; ///< no plan of the problem moves fewer; equals bytes when `optimal`
-  bool optimal = false;
+  std::int64_t bound = 0; ///< no plan of the problem moves fewer bytes (where that is less than the incumbent does)
+  bool optimal = false;   ///< proven: the plan is the best; nothing found: there is none as cheap as the incumbent
 };
 
 Solution solve(const Problem& problem, const Limits& limits);

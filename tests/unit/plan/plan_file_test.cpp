@@ -1,0 +1,158 @@
+// Plan files: round trips, and one clear error for everything that may be wrong with them.
+#include "plan/plan_file.hpp"
+
+#include "base/error.hpp"
+#include "plan/planner.hpp"
+#include "support/random_graph.hpp"
+#include "unit/plan/networks.hpp"
+
+#include <gtest/gtest.h>
+
+namespace soybean {
+namespace {
+
+const tiling::Mesh mesh{{2, 2}};
+
+graph::Graph small() {
+  return test::mlp(8, {16, 16, 4}, true);
+}
+
+std::string text_of(const graph::Graph& graph) {
+  return plan::plan_text(graph, plan::make_plan(graph, mesh, {}));
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what << " is not in\n" << text;
+  return text.replace(at, what.size(), by);
+}
+
+std::string error_of(const std::string& text, const graph::Graph& graph, const tiling::Mesh& on = mesh) {
+  try {
+    plan::parse_plan(text, "p.json", graph, on);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PlanFile, round_trips) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const graph::Graph graph = support::random_graph(seed);
+    for (const std::string& strategy : plan::strategies()) {
+      const plan::Plan plan = plan::make_plan(graph, mesh, {.strategy = strategy});
+
+      const plan::Plan read = plan::parse_plan(plan::plan_text(graph, plan), "p.json", graph, mesh);
+
+      plan::verify(graph, read);
+      EXPECT_EQ(read.choices, plan.choices);
+      EXPECT_EQ(read.stored, plan.stored);
+      EXPECT_EQ(read.tensor_bytes, plan.tensor_bytes);
+      EXPECT_EQ(read.bytes, plan.bytes);
+      EXPECT_EQ(read.held_bytes, plan.held_bytes);
+      EXPECT_EQ(read.strategy, "file");
+      EXPECT_EQ(read.status, plan::Status::named);
+    }
+  }
+}
+
+TEST(PlanFile, one_rank_round_trips) {
+  const graph::Graph graph = small();
+  const plan::Plan plan = plan::make_plan(graph, {}, {});
+  EXPECT_EQ(plan::parse_plan(plan::plan_text(graph, plan), "p.json", graph, {}).stored, plan.stored);
+}
+
+TEST(PlanFile, has_a_line_for_each_node_and_tensor) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  EXPECT_NE(text.find("\n    \"fc1\": [\"b\",\"b\"],\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n    \"fc1.weight\": \"replicate,replicate\",\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\"fc1.bias_add.grad\": ["), std::string::npos) << "a twin is not decided for itself";
+}
+
+TEST(PlanFile, may_be_edited_by_hand) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  const plan::Plan plan = plan::parse_plan(
+      replaced(text, "\"fc1.weight\": \"replicate,replicate\"", "\"fc1.weight\": \"split(0), replicate\""), "p.json",
+      graph, mesh);
+  EXPECT_EQ(to_string(plan.stored[graph::find_tensor(graph, "fc1.weight.next")]), "split(0),replicate");
+  plan::verify(graph, plan);
+}
+
+TEST(PlanFile, stale_ones_are_refused_naming_what_differs) {
+  const graph::Graph graph = small();
+  const std::string text = text_of(graph);
+  const auto starts = [](const std::string& error, const std::string& start) {
+    EXPECT_EQ(error.substr(0, start.size()), start);
+  };
+  starts(error_of(text, test::mlp(8, {16, 16, 16, 4}, true)), "p.json: key \"model\" of the plan, got \"");
+  starts(error_of(text, test::mlp(16, {16, 16, 4}, true)), "p.json: key \"shapes\" of the plan, got \"");
+  starts(error_of(text, graph, tiling::Mesh{{4}}),
+         "p.json: key \"mesh\" of the plan, got \"2x2\" expected \"4\". The plan is for another number of ranks or "
+         "another order of cuts; make the plan anew.");
+  starts(error_of(replaced(text, "fp32", "fp64"), graph),
+         "p.json: key \"precision\" of the plan, got \"fp64\" expected \"fp32\". The plan is for another precision");
+  starts(error_of(replaced(text, "\"format\":1", "\"format\":9"), graph),
+         "p.json: key \"format\" of the plan, got 9 expected 1. The file was written by another version of SoyBean");
+}
+
+TEST(PlanFile, damaged_ones_are_refused) {
+  const graph::Graph graph = small();
+  const std::string text = text_of(graph);
+  for (std::size_t length = 0; length + 2 < text.size(); length += 97)
+    EXPECT_EQ(error_of(text.substr(0, length), graph).substr(0, 27), "p.json: JSON text, got some") << length;
+  EXPECT_NE(error_of("{ \"key\": \xff }", graph).find("JSON text"), std::string::npos);
+  EXPECT_EQ(error_of("[]", graph), "p.json: the file, got a list expected an object.");
+  EXPECT_EQ(error_of("{}", graph), "p.json: key \"key\", got none expected one. It is not a whole plan file.");
+  EXPECT_EQ(
+      error_of("{\"keys\": {}}", graph),
+      "p.json: key of the file, got \"keys\" expected one of key, summary, nodes, tensors. Did you mean \"key\"?");
+  EXPECT_EQ(error_of(replaced(text, "\"fc2\": ", "\"fc1\": "), graph),
+            "p.json: key \"fc1\", got it twice expected it once. Remove one of them.");
+}
+
+TEST(PlanFile, wrong_types_are_refused) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  EXPECT_EQ(error_of(replaced(text, "\"fc1\": [\"b\",\"b\"]", "\"fc1\": \"b\""), graph),
+            "p.json: node \"fc1\" of layer 'fc1', got a string expected a list.");
+  EXPECT_EQ(error_of(replaced(text, "\"fc1\": [\"b\",\"b\"]", "\"fc1\": [1, 2]"), graph),
+            "p.json: a choice of node \"fc1\" of layer 'fc1', got an integer expected a string.");
+  EXPECT_EQ(error_of(replaced(text, "\"fc1.weight\": \"replicate,replicate\"", "\"fc1.weight\": []"), graph),
+            "p.json: tensor \"fc1.weight\" of layer 'fc1', got a list expected a string.");
+  EXPECT_EQ(error_of(replaced(text, "\"mesh\":\"2x2\"", "\"mesh\":4"), graph),
+            "p.json: \"key\".\"mesh\", got an integer expected a string.");
+}
+
+TEST(PlanFile, wrong_entries_are_refused_naming_layer_and_tensor) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  const auto node = [&](const std::string& by) {
+    return error_of(replaced(text, "\"fc1\": [\"b\",\"b\"]", by), graph);
+  };
+  EXPECT_EQ(node("\"fc1\": [\"b\"]"),
+            "p.json: node \"fc1\" of layer 'fc1', got 1 choices expected 2, one per cut of the mesh 2x2.");
+  EXPECT_EQ(
+      node("\"fc1\": [\"b\",\"z\"]"),
+      "p.json: node \"fc1\" of layer 'fc1', got \"z\" expected one of b, k, n. These are what operator dense (b k, "
+      "n k -> b n) can do on a cut.");
+  EXPECT_EQ(node("\"fc11\": [\"b\",\"b\"]"),
+            "p.json: node, got \"fc11\" expected one of the model's that is decided for itself. Did you mean \"fc1\"?");
+  const auto tensor = [&](const std::string& by) {
+    return error_of(replaced(text, "\"fc1.weight\": \"replicate,replicate\"", by), graph);
+  };
+  EXPECT_EQ(tensor("\"fc1.weight\": \"split(7),replicate\"").substr(0, 74),
+            "p.json: tensor \"fc1.weight\" of layer 'fc1': dim split by tiling split(7),r");
+  EXPECT_EQ(
+      tensor("\"fc1.wait\": \"replicate,replicate\""),
+      "p.json: tensor, got \"fc1.wait\" expected one of the model's that is stored. Did you mean \"fc1.weight\"?");
+  EXPECT_EQ(
+      tensor("\"fc1.weight\": \"partial,replicate\""),
+      "p.json: tensor 'fc1.weight' of layer 'fc1', got a plan in which it is stored as a partial sum, but has not "
+      "one maker and one user expected a legal one. Mend its entry under \"tensors\" or its nodes' under "
+      "\"nodes\".");
+}
+
+} // namespace
+} // namespace soybean
