@@ -55,7 +55,7 @@ public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Begins a collective; never blocks on other ranks. Buffers must stay valid until wait.
-  virtual Token start(Collective collective, const device::Exec& exec) = 0;
+  virtual Token start(const Collective& collective, const device::Exec& exec) = 0;
   /// Returns when the collective is done on this rank. Progresses all that are under way. If `stall_seconds` pass
   /// without any progress, the watchdog throws Error(failed) naming the label and the ranks that are missing.
   virtual void wait(Token token) = 0;

@@ -66,11 +66,11 @@ std::unique_ptr<MpiComm::Flow> MpiComm::idle_flow() {
   return flow;
 }
 
-Token MpiComm::start(Collective collective, const device::Exec& exec) {
+Token MpiComm::start(const Collective& collective, const device::Exec& exec) {
   exec.fence(); // what is sent must have been computed
   std::unique_ptr<Flow> flow = idle_flow();
   flow->token = started_++;
-  flow->collective = std::move(collective);
+  flow->collective = collective; // into memory of earlier ones
   flow->threads = exec.threads();
   const Collective& c = flow->collective;
   build_schedule(c, rank_, size_, options_.sizes, flow->schedule);

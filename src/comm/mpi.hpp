@@ -31,7 +31,7 @@ public:
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  Token start(Collective collective, const device::Exec& exec) override;
+  Token start(const Collective& collective, const device::Exec& exec) override;
   void wait(Token token) override;
   void poll() override;
   void barrier() override;

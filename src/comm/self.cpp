@@ -11,7 +11,7 @@ class SelfComm final : public Comm {
 public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  Token start(Collective collective, const device::Exec& exec) override {
+  Token start(const Collective& collective, const device::Exec& exec) override {
     exec.fence();
     build_schedule(collective, 0, 1, {}, none_);
     return started_++;
