@@ -55,8 +55,13 @@ RankFacts facts_of(const Record& record) {
   return facts;
 }
 
-std::string gigabytes(std::int64_t bytes) {
-  return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
+std::string memory(std::int64_t bytes) {
+  return bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6)
+                               : fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
+}
+
+std::string counted(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 void list_hosts(Preflight& facts) {
@@ -90,10 +95,10 @@ void advise_host(const HostFacts& host, std::vector<std::string>& advice) {
                                  host.name, host.ranks));
   if (host.needed_memory > host.free_memory)
     advice.push_back(fmt::format("host {}: {} free, {} needed. Use more hosts or a smaller data.batch", host.name,
-                                 gigabytes(host.free_memory), gigabytes(host.needed_memory)));
+                                 memory(host.free_memory), memory(host.needed_memory)));
   else if (host.needed_memory > host.free_memory / 10 * 9)
     advice.push_back(fmt::format("host {}: {} of {} free memory needed. Close other programs or use more hosts",
-                                 host.name, gigabytes(host.needed_memory), gigabytes(host.free_memory)));
+                                 host.name, memory(host.needed_memory), memory(host.free_memory)));
 }
 
 void advise_shared_cores(const Preflight& facts, std::vector<std::string>& advice) {
@@ -119,7 +124,7 @@ void advise_disk(const Preflight& facts, std::vector<std::string>& advice) {
                                  facts.run_dir, disk.type));
   if (disk.total_bytes > 0 && disk.free_bytes < disk.total_bytes / 50)
     advice.push_back(fmt::format("run directory {}: {} of {} free. Make room, checkpoints need it", facts.run_dir,
-                                 gigabytes(disk.free_bytes), gigabytes(disk.total_bytes)));
+                                 memory(disk.free_bytes), memory(disk.total_bytes)));
 }
 
 } // namespace
@@ -169,15 +174,14 @@ void judge(Preflight& facts) {
 }
 
 std::string to_string(const Preflight& facts) {
-  std::string text = fmt::format("{} rank{} on {} host{}, {}\n", facts.ranks.size(), facts.ranks.size() == 1 ? "" : "s",
-                                 facts.hosts.size(), facts.hosts.size() == 1 ? "" : "s",
-                                 facts.mpi.empty() ? "without MPI" : facts.mpi);
+  std::string text =
+      fmt::format("{} on {}, {}\n", counted(std::ssize(facts.ranks), "rank"), counted(std::ssize(facts.hosts), "host"),
+                  facts.mpi.empty() ? "without MPI" : facts.mpi);
   for (const HostFacts& host : facts.hosts)
-    text += fmt::format("  {}: {} ranks, {} cores, {} threads, {} free{}\n", host.name, host.ranks, host.cores,
-                        host.threads, gigabytes(host.free_memory),
-                        host.needed_memory > 0 ? ", " + gigabytes(host.needed_memory) + " needed" : "");
-  text +=
-      fmt::format("run directory {}: {}, {} free\n", facts.run_dir, facts.disk.type, gigabytes(facts.disk.free_bytes));
+    text += fmt::format("  {}: {}, {}, {}, {} free{}\n", host.name, counted(host.ranks, "rank"),
+                        counted(host.cores, "core"), counted(host.threads, "thread"), memory(host.free_memory),
+                        host.needed_memory > 0 ? ", " + memory(host.needed_memory) + " needed" : "");
+  text += fmt::format("run directory {}: {}, {} free\n", facts.run_dir, facts.disk.type, memory(facts.disk.free_bytes));
   for (const std::string& line : facts.advice) text += "advice: " + line + "\n";
   return text;
 }
