@@ -140,7 +140,7 @@ ParallelOptions read_parallel(const Table& table) {
 CheckpointOptions read_checkpoint(const Table& table) {
   CheckpointOptions options;
   options.every = table.integer("every", options.every, from_zero);
-  options.keep = table.integer("keep", options.keep, from_one);
+  options.keep = table.integer("keep", options.keep, from_zero);
   return options;
 }
 

@@ -69,7 +69,7 @@ struct ParallelOptions {
 
 struct CheckpointOptions {
   std::int64_t every = 0; ///< steps; 0: only at the end
-  std::int64_t keep = 3;
+  std::int64_t keep = 3;  ///< the newest so many stay; 0: none are written at all
 };
 
 struct RunOptions {

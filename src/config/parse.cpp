@@ -85,16 +85,19 @@ Value convert(const toml::node& node, const Places& places, std::uint32_t line_o
   return value;
 }
 
-/// A key such as a.b.c.… may nest without bound and exhaust the stack: refuse lines with absurdly many dots outright.
+/// A key such as a.b.c.… may nest without bound and exhaust the stack: refuse lines with absurdly many dots outright
+/// (runs of dots, as in comments, make no key).
 void refuse_endless_keys(const std::string& text, const std::string& file) {
   int dots = 0;
   std::int64_t line = 1;
+  char before = '\0';
   for (char c : text) {
-    if (c == '.') ++dots;
+    if (c == '.') dots = before == '.' ? 0 : dots + 1;
     if (c == '\n') ++line;
     if (c == '\n' || c == ',' || c == '=') dots = 0;
     if (dots > max_depth)
       fail("{}:{}: key, got more than {} parts expected fewer. Nest tables less deeply.", file, line, max_depth);
+    before = c;
   }
 }
 

@@ -260,7 +260,7 @@ TEST(RunConfig, RangesAndWords) {
       {"machine.file=x.toml",
        "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet."},
       {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0."},
-      {"checkpoint.keep=0", "checkpoint.keep, got 0 (integer) expected at least 1."},
+      {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0."},
       {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder."},
       {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0."},
       {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0."},

@@ -1,4 +1,5 @@
 #include "base/error.hpp"
+#include "base/philox.hpp"
 #include "config/table.hpp"
 
 #include <gtest/gtest.h>
@@ -237,6 +238,33 @@ TEST(Override, ErrorsNameTheOption) {
   EXPECT_NE(
       error_of([] { parse("").apply_override("a=1\nb=2"); }).find("value, got several lines expected one TOML value."),
       std::string::npos);
+}
+
+TEST(Table, CommentsMayHoldManyDots) {
+  EXPECT_NO_THROW(parse("# " + std::string(1000, '.') + "\na = 1\n"));
+}
+
+TEST(Override, AnyTextGivesAnErrorAtWorst) {
+  const std::vector<std::string> pieces = {"train", "seed", ".",   ".",     "[",    "0",      "]",  "=", "=",
+                                           "'",     "\"",   "{",   "}",     "1",    "-",      "e9", " ", "\n",
+                                           "\t",    "#",    "nan", "[[x]]", "\xc3", "layers", ","};
+  std::uint64_t draws = 0;
+  int accepted = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    std::string text;
+    for (std::uint64_t n = 1 + philox::bits({1, 2, 3}, draws++) % 10; n > 0; --n)
+      text += pieces[philox::bits({1, 2, 3}, draws++) % pieces.size()];
+    Table table = parse("[train]\nseed = 1\n[[layers]]\nunits = 3\n");
+    try {
+      table.apply_override(text);
+      ++accepted;
+      const std::string written = table.to_toml(); // what was set can be written and read
+      EXPECT_EQ(parse(written).to_toml(), written) << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 TEST(Table, WritesTomlThatReadsBackTheSame) {
