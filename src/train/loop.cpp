@@ -173,7 +173,7 @@ void Loop::validate_if_due(std::int64_t done) {
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {
-  if (options_.run_dir.empty() || saved_ == done) return;
+  if (options_.run_dir.empty() || job_.config.checkpoint.keep == 0 || saved_ == done) return;
   const std::int64_t every = job_.config.checkpoint.every;
   if (!last && (every == 0 || done % every != 0)) return;
   const std::string path = write_checkpoint(job_, executor_, options_.run_dir, done);

@@ -74,10 +74,11 @@ std::optional<std::string> choose_checkpoint(const RunRequest& request, const Jo
   return path;
 }
 
-std::string closing(const LoopResult& result, const std::string& dir) {
+std::string closing(const LoopResult& result, const std::string& dir, bool checkpoints) {
   const Summary& s = result.summary;
   if (result.signal != 0)
-    return fmt::format("stopped after step {} on {}; go on with --resume\n", s.steps, signal_name(result.signal));
+    return fmt::format("stopped after step {} on {}; {}\n", s.steps, signal_name(result.signal),
+                       checkpoints ? "go on with --resume" : "no checkpoint, as checkpoint.keep = 0 says");
   std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
                                  plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
@@ -118,7 +119,7 @@ ExitCode run(const RunRequest& request) {
     on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });
     if (request.json) print(*comm, summary);
   }
-  if (!request.json) print(*comm, closing(result, dir));
+  if (!request.json) print(*comm, closing(result, dir, job.config.checkpoint.keep > 0));
   return result.signal != 0 ? ExitCode::stopped : ExitCode::done;
 }
 
