@@ -53,6 +53,12 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
     app.parse(argc, argv);
     app::finish(line.common);
     if (!line.trace.empty()) fail("--trace: timelines are not supported yet. leave it out");
+    if (line.request.verify && (line.request.dry_run || line.common.json || !line.resume.empty()))
+      fail("--verify: got {} as well expected it alone. it trains nothing and prints a table",
+           line.request.dry_run ? "--dry-run"
+           : line.common.json   ? "--json"
+                                : "--resume");
+    if (line.request.dry_run && !line.resume.empty()) fail("--dry-run: got --resume as well expected only one of them");
     if (!line.eval.empty()) fail("--eval: evaluating a checkpoint is not supported yet. leave it out");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {

@@ -359,6 +359,11 @@ void write_attribute_of(const File& file, const std::string& object, const std::
   write_scalar(file, object, name, H5T_NATIVE_INT64, &value);
 }
 
+bool has_attribute(const File& file, const std::string& name) {
+  const Quiet quiet;
+  return H5Aexists(file.handle.get(), name.c_str()) > 0;
+}
+
 std::string read_text_attribute(const File& file, const std::string& name) {
   const Quiet quiet;
   const AttributeHandle attribute = open_attribute(file, "/", name);

@@ -67,6 +67,7 @@ std::vector<std::uint64_t> read_u64(const File& file, const std::string& name);
 /// Attributes of the root group. Text is UTF-8 of any length.
 void write_attribute(const File& file, const std::string& name, const std::string& text);
 void write_attribute(const File& file, const std::string& name, std::int64_t value);
+bool has_attribute(const File& file, const std::string& name);
 /// Throw Error naming file and attribute when it is missing or of another kind.
 std::string read_text_attribute(const File& file, const std::string& name);
 std::int64_t read_integer_attribute(const File& file, const std::string& name);

@@ -97,6 +97,8 @@ void require_equal(const std::string& path, const char* what, const auto& stored
 
 void check_header(const io::File& file, const Job& job) {
   const std::string& path = file.path;
+  if (!io::has_attribute(file, "format"))
+    fail("{}: got an HDF5 file that is no checkpoint expected one written by soybean_train. check the path", path);
   require_equal(path, "format", io::read_integer_attribute(file, "format"), format_version,
                 "it was written by another version");
   require_equal(path, "precision", io::read_text_attribute(file, "precision"),
@@ -149,6 +151,17 @@ void check_tensors(const io::File& file, const Job& job, const runtime::Executor
   Error extended(error.what() + offer, error.code());
   extended.mark_on_all_ranks();
   throw extended;
+}
+
+/// Opens a checkpoint on rank 0; none elsewhere. What is damaged is refused with the one before it.
+std::optional<io::File> open_or_offer(comm::Comm& comm, const std::string& path) {
+  std::optional<io::File> file;
+  try {
+    on_root(comm, [&] { file = io::open_read(path); });
+  } catch (const Error& error) {
+    offer_the_one_before(comm, path, error);
+  }
+  return file;
 }
 
 } // namespace
@@ -204,25 +217,21 @@ std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string
 }
 
 void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path) {
-  try {
-    on_root(comm, [&] { check_header(io::open_read(path), job); });
-  } catch (const Error& error) {
-    offer_the_one_before(comm, path, error);
-  }
+  const std::optional<io::File> file = open_or_offer(comm, path);
+  on_root(comm, [&] { check_header(*file, job); });
 }
 
 std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;
-  std::optional<io::File> file;
+  const std::optional<io::File> file = open_or_offer(comm, path);
   std::int64_t step = 0;
+  on_root(comm, [&] {
+    check_header(*file, job);
+    check_tensors(*file, job, executor);
+    step = io::read_integer_attribute(*file, "step");
+  });
   try {
-    on_root(comm, [&] {
-      file = io::open_read(path);
-      check_header(*file, job);
-      check_tensors(*file, job, executor);
-      step = io::read_integer_attribute(*file, "step");
-    });
     for (const runtime::Block& block : executor.persistent())
       io::read_tensor(comm, context.exec, file ? &*file : nullptr, dataset_name(job.graph.tensors[block.tensor]),
                       block.view);

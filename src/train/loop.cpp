@@ -143,7 +143,7 @@ void Loop::record(std::int64_t done, const StepTotals& totals) {
   if (!std::isfinite(record.loss)) {
     Error error(
         fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
-                    "look for bad values in the data; the last checkpoint is kept",
+                    "look for bad values in the data; checkpoints written before are kept",
                     done, record.loss, record.learning_rate),
         ExitCode::failed);
     error.mark_on_all_ranks();
@@ -186,7 +186,8 @@ LoopResult Loop::run() {
   if (root_ && !options_.quiet) progress_.emplace(options_.first_step, last_step_, job_.config.train.log_every);
   StopSignals signals;
   std::int64_t step = options_.first_step;
-  if (step < last_step_) {
+  ensure(step < last_step_, "no steps to train");
+  {
     data::Loader loader(data::BatchSource::training(*job_.reader, job_.config.data.normalise, order_),
                         fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
     while (step < last_step_ && result_.signal == 0) {
@@ -196,8 +197,6 @@ LoopResult Loop::run() {
       validate_if_due(step);
       checkpoint_if_due(step, step == last_step_);
     }
-  } else {
-    validate_if_due(step);
   }
   if (step == last_step_) result_.signal = 0; // it came too late to stop anything
   if (result_.signal != 0) checkpoint_if_due(step, true);

@@ -54,7 +54,8 @@ std::string make_run_dir(const RunRequest& request, const Job& job, comm::Comm& 
   const std::string& dir = job.config.run.dir;
   const bool keep = request.resume.has_value() && request.resume->empty();
   const std::string moved = text_from_root(comm, [&] { return prepare_run_dir(dir, keep); });
-  if (!moved.empty() && !request.json) print(comm, fmt::format("the earlier run in {} was moved to {}\n", dir, moved));
+  if (!moved.empty() && !request.json)
+    print(comm, fmt::format("the files of the earlier run in {} were moved to {}\n", dir, moved));
   on_root(comm, [&] {
     write_file(dir + "/config.toml", job.resolved);
     write_file(dir + "/plan.json", plan::plan_text(job.graph, job.plan));
@@ -113,6 +114,15 @@ ExitCode run(const RunRequest& request) {
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
+  if (checkpoint && first >= total_steps(job)) {
+    const std::string summary = dir + "/summary.json";
+    if (!request.json)
+      print(*comm, fmt::format("nothing to do: the run is at step {}, train.{} asks for {}\n", first,
+                               job.config.train.steps > 0 ? "steps" : "epochs", total_steps(job)));
+    else
+      print(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
+    return ExitCode::done;
+  }
   const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);

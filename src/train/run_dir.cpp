@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,25 +20,27 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// What a run writes into its folder.
+constexpr std::array run_files = {"config.toml", "plan.json", "metrics.jsonl", "summary.json", "checkpoints"};
+
 bool holds_a_run(const fs::path& dir) {
   std::error_code ignored;
-  return fs::exists(dir / "metrics.jsonl", ignored) || fs::exists(dir / "config.toml", ignored) ||
-         fs::exists(dir / "checkpoints", ignored);
+  return fs::exists(dir / "metrics.jsonl", ignored) || fs::exists(dir / "checkpoints" / "latest.h5", ignored);
 }
 
 std::string move_aside(const fs::path& dir) {
-  for (int n = 1;; ++n) {
-    const fs::path target = dir.string() + "." + std::to_string(n);
-    if (fs::exists(target)) continue;
-    std::error_code error;
-    fs::rename(dir, target, error);
-    if (error)
-      fail(
-          "run.dir: '{}' holds an earlier run that can not be moved to '{}', got {} expected a writable parent folder. "
-          "choose another run.dir, or --resume to continue that run",
-          dir.string(), target.string(), error.message());
-    return target.string();
-  }
+  int n = 1;
+  while (fs::exists(dir / fmt::format("earlier-{}", n))) ++n;
+  const fs::path target = dir / fmt::format("earlier-{}", n);
+  std::error_code error;
+  fs::create_directory(target, error);
+  for (const char* name : run_files)
+    if (!error && fs::exists(dir / name)) fs::rename(dir / name, target / name, error);
+  if (error)
+    fail("run.dir: '{}' holds an earlier run that can not be moved to '{}', got {} expected a writable folder. choose "
+         "another run.dir, or --resume to continue that run",
+         dir.string(), target.string(), error.message());
+  return target.string();
 }
 
 } // namespace
@@ -48,7 +51,6 @@ std::string prepare_run_dir(const std::string& dir, bool keep) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path, error))
     fail("run.dir: '{}', got a file expected a folder. choose another run.dir", dir);
-  const std::string moved = !keep && holds_a_run(path) ? move_aside(path) : std::string();
   fs::create_directories(path, error);
   if (error)
     fail("run.dir: '{}' can not be made, got {} expected a writable place. choose another with --set run.dir=…", dir,
@@ -59,7 +61,7 @@ std::string prepare_run_dir(const std::string& dir, bool keep) {
          "--set run.dir=…",
          dir, std::strerror(errno));
   fs::remove(probe, error);
-  return moved;
+  return !keep && holds_a_run(path) ? move_aside(path) : std::string();
 }
 
 void write_file(const std::string& path, const std::string& text) {

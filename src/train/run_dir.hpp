@@ -6,9 +6,9 @@
 
 namespace soybean::train {
 
-/// Makes `dir` (and parents) and checks that files can be written there. A folder that already holds a run is moved to
-/// the first free `<dir>.N` unless `keep`, so that nothing is lost; the new name is returned (empty: nothing was
-/// moved). Throws Error naming the folder.
+/// Makes `dir` (and parents) and checks that files can be written there. Unless `keep`, the files of an earlier run in it
+/// (and only those) are moved to the first free `<dir>/earlier-N`, so that nothing is lost; that folder is returned
+/// (empty: nothing was moved). Throws Error naming the folder.
 std::string prepare_run_dir(const std::string& dir, bool keep);
 
 /// Writes a file under a temporary name, then renames it. Throws Error naming the file.

@@ -26,6 +26,7 @@ StopSignals::StopSignals() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0; // no SA_RESTART: a write to a terminal nobody reads must give up (see output.hpp)
   for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &action, &earlier[i]);
+  std::signal(SIGXFSZ, SIG_IGN); // a file size limit then shows as an error of the write
 }
 
 StopSignals::~StopSignals() {

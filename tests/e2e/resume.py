@@ -61,9 +61,12 @@ class Resume(Case):
     def test_resuming_a_finished_run_changes_nothing(self):
         model = self.model()
         self.train(2, model)
-        before = self.losses()
-        self.train(2, model, "--resume")
-        self.assertEqual(self.losses(), before)
+        before, summary = self.losses(), self.summary()
+        for steps in (12, 4):
+            done = self.train(2, model, "--resume", "--set", f"train.steps={steps}")
+            self.assertIn("nothing to do: the run is at step 12", done.stdout)
+            self.assertEqual(self.losses(), before)
+            self.assertEqual(self.summary(), summary)
 
     def test_only_the_newest_are_kept(self):
         self.train(1, self.model(), "--set", "checkpoint.every=1", "--set", "checkpoint.keep=2")
@@ -76,6 +79,7 @@ class Resume(Case):
         self.assertEqual(len(errors), 1, done.stderr)
         for pattern in patterns:
             self.assertRegex(errors[0], pattern)
+        return errors[0]
 
     def test_damaged_files_are_refused_by_name(self):
         self.interrupted(2)
@@ -110,7 +114,8 @@ class Resume(Case):
             ("train.optimizer.momentum=0", ["momentum"]),
         ):
             with self.subTest(change):
-                self.refuse("step-00000012.h5", *patterns, arguments=("--set", change))
+                said = self.refuse("step-00000012.h5", *patterns, arguments=("--set", change))
+                self.assertNotIn("checkpoint before it", said)
 
     def test_readable_with_h5dump(self):
         self.train(2, self.model(), "--set", "train.steps=2")

@@ -49,9 +49,17 @@ class Training(Case):
     def test_an_earlier_run_is_moved_aside(self):
         self.train(1, self.model(), "--set", "train.steps=2")
         done = self.train(1, self.folder / "tiny.toml", "--set", "train.steps=3")
-        self.assertIn("run.1", done.stdout)
-        self.assertEqual(len(self.losses("run.1")), 2)
+        self.assertIn("run/earlier-1", done.stdout)
+        self.assertEqual(len(self.losses("run/earlier-1")), 2)
         self.assertEqual(len(self.losses("run")), 3)
+
+    def test_a_linked_run_folder_stays_a_link(self):
+        (self.folder / "disk").mkdir()
+        (self.folder / "run").symlink_to("disk")
+        for _ in range(2):
+            self.train(1, self.model(), "--set", "train.steps=2")
+        self.assertTrue((self.folder / "run").is_symlink())
+        self.assertEqual(len(self.losses("disk")), 2)
 
     def test_batch_smaller_than_the_rank_count(self):
         model = self.model()

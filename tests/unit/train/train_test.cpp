@@ -60,13 +60,15 @@ TEST_F(Folder, AnEarlierRunIsMovedAsideAndNothingIsLost) {
   const std::string dir = root_ / "run";
   EXPECT_EQ(prepare_run_dir(dir, false), "");
   write_file(dir + "/metrics.jsonl", "first");
-  EXPECT_EQ(prepare_run_dir(dir + "/", false), dir + ".1");
+  write_file(dir + "/notes.txt", "not of a run");
+  EXPECT_EQ(prepare_run_dir(dir + "/", false), dir + "/earlier-1");
+  EXPECT_EQ(read_file(dir + "/notes.txt"), "not of a run");
   write_file(dir + "/metrics.jsonl", "second");
   EXPECT_EQ(prepare_run_dir(dir, true), "");
   EXPECT_EQ(read_file(dir + "/metrics.jsonl"), "second");
-  EXPECT_EQ(prepare_run_dir(dir, false), dir + ".2");
-  EXPECT_EQ(read_file(dir + ".1/metrics.jsonl"), "first");
-  EXPECT_EQ(read_file(dir + ".2/metrics.jsonl"), "second");
+  EXPECT_EQ(prepare_run_dir(dir, false), dir + "/earlier-2");
+  EXPECT_EQ(read_file(dir + "/earlier-1/metrics.jsonl"), "first");
+  EXPECT_EQ(read_file(dir + "/earlier-2/metrics.jsonl"), "second");
 }
 
 TEST_F(Folder, RefusesWhatIsNoWritableFolder) {
