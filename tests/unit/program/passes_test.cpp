@@ -55,7 +55,7 @@ TEST(Passes, UnknownNameIsAnError) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
-                 "skipped passes: unknown pass, got \"inplace\" expected one of in_place. Check the spelling");
+                 "parallel.skip_passes: unknown pass, got \"inplace\" expected one of in_place. check the spelling");
   }
 }
 
