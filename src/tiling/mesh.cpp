@@ -48,17 +48,36 @@ std::vector<int> group(const Mesh& mesh, int rank, int cut) {
   return members;
 }
 
+namespace {
+
+constexpr std::size_t most_default_cuts = 4;
+
+/// Makes one cut of the two neighbours with the smallest product, the innermost of equals.
+void merge_smallest(std::vector<int>& cuts) {
+  std::size_t best = cuts.size() - 2;
+  for (std::size_t i = cuts.size() - 1; i-- > 0;)
+    if (cuts[i] * cuts[i + 1] < cuts[best] * cuts[best + 1]) best = i;
+  cuts[best] *= cuts[best + 1];
+  cuts.erase(cuts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+}
+
+} // namespace
+
 Mesh make_mesh(const std::vector<int>& ranks_per_host) {
   ensure(!ranks_per_host.empty() && std::ranges::all_of(ranks_per_host, [](int n) { return n >= 1; }),
          "every host has a rank");
-  Mesh mesh;
+  std::vector<int> between, within; // hosts
   const bool equal = std::ranges::all_of(ranks_per_host, [&](int n) { return n == ranks_per_host.front(); });
   if (equal) {
-    append_primes(mesh.cuts, static_cast<int>(ranks_per_host.size()));
-    append_primes(mesh.cuts, ranks_per_host.front());
+    append_primes(between, static_cast<int>(ranks_per_host.size()));
+    append_primes(within, ranks_per_host.front());
   } else {
-    append_primes(mesh.cuts, std::accumulate(ranks_per_host.begin(), ranks_per_host.end(), 0));
+    append_primes(between, std::accumulate(ranks_per_host.begin(), ranks_per_host.end(), 0));
   }
+  while (between.size() + within.size() > most_default_cuts)
+    merge_smallest(between.size() > within.size() ? between : within);
+  Mesh mesh{between};
+  mesh.cuts.insert(mesh.cuts.end(), within.begin(), within.end());
   return mesh;
 }
 

@@ -47,7 +47,15 @@ TEST(Mesh, DefaultIsPrimesOfHostsThenPrimesOfRanksPerHost) {
   EXPECT_EQ(make_mesh(std::vector<int>{2, 2, 2, 2, 2, 2}).cuts, (std::vector<int>{3, 2, 2}));
   EXPECT_EQ(make_mesh(std::vector<int>(10, 1)).cuts, (std::vector<int>{5, 2}));
   EXPECT_EQ(make_mesh(std::vector<int>{7}).cuts, (std::vector<int>{7}));
-  EXPECT_EQ(make_mesh(std::vector<int>(128, 8)).cuts, std::vector<int>(10, 2));
+  EXPECT_EQ(make_mesh(std::vector<int>{16}).cuts, (std::vector<int>{2, 2, 2, 2}));
+}
+
+TEST(MakeMesh, MergesNeighboursBeyondFourCuts) {
+  EXPECT_EQ(make_mesh(std::vector<int>{32}).cuts, (std::vector<int>{2, 2, 2, 4}));
+  EXPECT_EQ(make_mesh(std::vector<int>{64}).cuts, (std::vector<int>{2, 2, 4, 4}));
+  EXPECT_EQ(make_mesh(std::vector<int>{48}).cuts, (std::vector<int>{3, 2, 2, 4}));
+  EXPECT_EQ(make_mesh(std::vector<int>(2, 16)).cuts, (std::vector<int>{2, 2, 2, 4})); // within hosts only
+  EXPECT_EQ(make_mesh(std::vector<int>(128, 8)).cuts, (std::vector<int>{8, 16, 2, 4}));
 }
 
 TEST(Mesh, UnequalHostsTakeThePrimesOfAllRanks) {
