@@ -19,8 +19,8 @@ public:
   explicit Error(const std::string& message, ExitCode code = ExitCode::bad_input)
       : std::runtime_error(message), code_(code) {}
   ExitCode code() const noexcept { return code_; }
-  /// Whether every rank throws this same error at this same point, so that all may end in an orderly way and one of them
-  /// reports it. Otherwise the rank that fails has to end the others.
+  /// Whether every rank throws this same error at this same point, so that all may end in an orderly way and one of
+  /// them reports it. Otherwise the rank that fails has to end the others.
   bool on_all_ranks() const noexcept { return on_all_ranks_; }
   void mark_on_all_ranks() noexcept { on_all_ranks_ = true; }
 

@@ -43,8 +43,8 @@ struct DatasetInfo {
   std::int64_t element_bytes = 0;
 };
 
-/// Throws Error(failed) unless a file of that size could be written at `path` now, which must not exist or be of no value:
-/// the library does not survive a disk that fills up under it. Leaves no file.
+/// Throws Error(failed) unless a file of that size could be written at `path` now, which must not exist or be of no
+/// value: the library does not survive a disk that fills up under it. Leaves no file.
 void check_room(const std::string& path, std::int64_t bytes);
 
 bool exists(const File& file, const std::string& name); ///< a group or dataset of that path

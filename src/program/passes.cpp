@@ -89,7 +89,8 @@ std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program, co
       found = found || pass.name == name;
       known += (known.empty() ? "" : ", ") + std::string(pass.name);
     }
-    if (!found) fail("parallel.skip_passes: unknown pass, got \"{}\" expected one of {}. check the spelling", name, known);
+    if (!found)
+      fail("parallel.skip_passes: unknown pass, got \"{}\" expected one of {}. check the spelling", name, known);
   }
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {

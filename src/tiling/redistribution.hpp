@@ -26,8 +26,9 @@ struct Step {
 };
 
 /// What is moved: a tensor's shape and the unit of each of its dims (empty: all 1). New splits use units[d],
-/// or the target's unit where units[d] would change the target's blocks; but where a cut splits the dim already and that
-/// unit would change its blocks, the unit of that cut. (So a step may restate another cut's unit, never its blocks.)
+/// or the target's unit where units[d] would change the target's blocks; but where a cut splits the dim already and
+/// that unit would change its blocks, the unit of that cut. (So a step may restate another cut's unit, never its
+/// blocks.)
 struct Moved {
   const Shape& shape;
   const Shape& units;

@@ -6,8 +6,8 @@
 
 namespace soybean::train {
 
-/// Makes `dir` (and parents) and checks that files can be written there. Unless `keep`, the files of an earlier run in it
-/// (and only those) are moved to the first free `<dir>/earlier-N`, so that nothing is lost; that folder is returned
+/// Makes `dir` (and parents) and checks that files can be written there. Unless `keep`, the files of an earlier run in
+/// it (and only those) are moved to the first free `<dir>/earlier-N`, so that nothing is lost; that folder is returned
 /// (empty: nothing was moved). Throws Error naming the folder.
 std::string prepare_run_dir(const std::string& dir, bool keep);
 
