@@ -11,7 +11,6 @@
 namespace soybean::plan {
 namespace {
 
-constexpr double easy_work = 3e6;          // below this eliminating is quicker than bounding
 constexpr double most_work_per_entry = 64; // of the cap: keeps time in proportion to memory
 constexpr int most_sweeps = 24;
 
@@ -120,7 +119,8 @@ Solution solve(const Problem& problem, const Limits& limits) {
     all.emplace_back(values.size());
     std::iota(all.back().begin(), all.back().end(), 0);
   }
-  if (const Order order = effort(problem, sizes_of(all)); order.work <= easy_work && fits(order, limits.table_entries))
+  if (const Order order = effort(problem, sizes_of(all));
+      order.work <= limits.easy_work && fits(order, limits.table_entries))
     return proven(minimise_over(problem, all, order), limits.incumbent);
   Relaxation relaxation(problem, limits.incumbent);
   Solution best;
@@ -130,10 +130,10 @@ Solution solve(const Problem& problem, const Limits& limits) {
     if (relaxation.bound() >= never) return none_as_cheap();
     const Order order = effort(problem, sizes_of(relaxation.values()));
     const bool settled = sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096;
-    if (fits(order, limits.table_entries) && (order.work <= easy_work || settled))
+    if (fits(order, limits.table_entries) && (order.work <= limits.easy_work || settled))
       return proven(minimise_over(problem, relaxation.values(), order), limits.incumbent);
     if (sweep == 1) { // a plan close to the bound lets it exclude more
-      best = beam(problem, relaxation, limits.table_entries, easy_work);
+      best = beam(problem, relaxation, limits.table_entries, limits.easy_work);
       if (best.found) relaxation.lower_limit(best.bytes);
     }
     if (settled) break;

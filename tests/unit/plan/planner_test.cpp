@@ -245,5 +245,27 @@ TEST(Planner, a_capped_search_is_no_worse_than_the_strategies) {
   }
 }
 
+TEST(Planner, more_cuts_never_move_less) {
+  for (const graph::Graph& graph : {test::mlp(64, {64, 128, 64, 16}), test::alexnet(32)}) {
+    const std::int64_t two = make(graph, {2}, "auto").bytes, four = make(graph, {2, 2}, "auto").bytes;
+    EXPECT_LE(two, four);
+    EXPECT_LE(four, make(graph, {2, 2, 2}, "auto").bytes);
+    EXPECT_LE(make(graph, {3}, "auto").bytes, make(graph, {3, 2}, "auto").bytes);
+  }
+}
+
+TEST(Planner, many_cuts_get_a_good_plan_and_the_bound_of_their_leading_ones) {
+  const graph::Graph graph = test::mlp(512, {512, 512, 512, 512});
+  const tiling::Mesh mesh{std::vector<int>(7, 2)};
+  const plan::Plan plan = make(graph, mesh.cuts, "auto");
+  EXPECT_EQ(plan.status, plan::Status::bounded);
+  EXPECT_GT(plan.gap, 0);
+  EXPECT_GE(static_cast<double>(plan.bytes) / (1 + plan.gap),
+            0.999 * static_cast<double>(make(graph, {2, 2, 2}, "auto").bytes));
+  for (const std::string& strategy : plan::strategies())
+    EXPECT_LE(plan.bytes, make(graph, mesh.cuts, strategy).bytes) << strategy;
+  EXPECT_EQ(make(graph, mesh.cuts, "data").bytes, 2 * 127 * graph::parameter_count(graph) * 4);
+}
+
 } // namespace
 } // namespace soybean

@@ -1,0 +1,113 @@
+// Bounding and excluding never loses the optimum: the search with and without them, and bounds against true minima.
+#include "plan/search.hpp"
+
+#include "plan/relaxation.hpp"
+#include "plan/strategy.hpp"
+#include "support/random_graph.hpp"
+#include "unit/plan/tiny_graphs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+namespace soybean::plan {
+namespace {
+
+constexpr std::int64_t entries = 50'000'000;
+
+/// A problem with what it refers to.
+struct Case {
+  Case(graph::Graph g, const tiling::Mesh& mesh) : graph(std::move(g)), model(make_model(graph)), costs(mesh) {
+    problem = make_problem(model, costs, make_domain(model, make_rules(model, "auto"), mesh, {}));
+  }
+  graph::Graph graph;
+  Model model;
+  MoveCosts costs;
+  Problem problem;
+};
+
+std::int64_t held(const Case& c, const Solution& solution) {
+  std::int64_t sum = 0;
+  for (const Term& term : c.problem.terms) sum += term_cost(term, solution.assignment).held;
+  return sum;
+}
+
+std::int64_t bytes(const Case& c, const Solution& solution) {
+  std::int64_t sum = 0;
+  for (const Term& term : c.problem.terms) sum += term_cost(term, solution.assignment).bytes;
+  return sum;
+}
+
+TEST(Search, bounds_first_or_not_gives_the_same_cost) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const tiling::Mesh mesh = seed % 2 == 0 ? tiling::Mesh{{2, 2}} : tiling::Mesh{{3}};
+    const Case c(support::random_graph(seed, {.layers = 4}), mesh);
+
+    const Solution plain = solve(c.problem, {.table_entries = entries, .easy_work = 1e12});
+    const Solution bounded = solve(c.problem, {.table_entries = entries, .easy_work = 100});
+
+    ASSERT_TRUE(plain.optimal && bounded.optimal) << "seed " << seed;
+    EXPECT_EQ(bytes(c, plain), plain.bytes);
+    EXPECT_EQ(bounded.bytes, plain.bytes) << "seed " << seed;
+    EXPECT_EQ(bytes(c, bounded), plain.bytes) << "seed " << seed;
+    EXPECT_EQ(held(c, bounded), held(c, plain)) << "seed " << seed;
+  }
+}
+
+TEST(Search, a_known_plan_only_cuts_off_what_is_dearer) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Case c(support::random_graph(seed, {.layers = 4}), tiling::Mesh{{2, 2}});
+    const std::int64_t best = solve(c.problem, {.table_entries = entries}).bytes;
+    for (const double easy : {100.0, 1e12}) {
+      const Solution same = solve(c.problem, {.incumbent = best, .table_entries = entries, .easy_work = easy});
+      const Solution none = solve(c.problem, {.incumbent = best - 1, .table_entries = entries, .easy_work = easy});
+      EXPECT_TRUE(same.found && same.optimal);
+      EXPECT_EQ(same.bytes, best);
+      EXPECT_TRUE(!none.found && none.optimal);
+    }
+  }
+}
+
+TEST(Relaxation, bounds_are_below_the_optimum_with_each_value) {
+  for (unsigned seed = 0; seed < 25; ++seed) {
+    const Case c(test::TinyGraphs(seed).make(2), tiling::Mesh{{2}});
+    Relaxation relaxation(c.problem, never);
+    for (int sweep = 0; sweep < 4; ++sweep) relaxation.sweep();
+    EXPECT_LE(relaxation.bound(), solve(c.problem, {.table_entries = entries}).bytes);
+    for (std::size_t v = 0; v < c.problem.values.size(); ++v)
+      for (std::size_t x = 0; x < c.problem.values[v].size(); ++x) {
+        std::vector<std::vector<int>> keep;
+        for (const auto& values : c.problem.values) {
+          keep.emplace_back(values.size());
+          std::iota(keep.back().begin(), keep.back().end(), 0);
+        }
+        keep[v] = {static_cast<int>(x)};
+        const Solution with = solve(restrict_values(c.problem, keep), {.table_entries = entries});
+        EXPECT_LE(relaxation.bound(static_cast<int>(v), static_cast<int>(x)), with.found ? with.bytes : never)
+            << "seed " << seed << " variable " << v << " value " << x;
+      }
+  }
+}
+
+TEST(Relaxation, bounds_grow_with_sweeps_and_keep_every_optimal_value) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Case c(support::random_graph(seed, {.layers = 4}), tiling::Mesh{{2, 2}});
+    const Solution best = solve(c.problem, {.table_entries = entries, .easy_work = 1e12});
+    Relaxation relaxation(c.problem, best.bytes);
+    std::int64_t before = 0;
+    for (int sweep = 0; sweep < 6; ++sweep) {
+      relaxation.sweep();
+      EXPECT_GE(relaxation.bound(), before);
+      EXPECT_LE(relaxation.bound(), best.bytes) << "seed " << seed;
+      before = relaxation.bound();
+    }
+    for (std::size_t v = 0; v < best.assignment.size(); ++v) {
+      const std::vector<int>& values = relaxation.values()[v];
+      EXPECT_TRUE(std::binary_search(values.begin(), values.end(), best.assignment[v])) << "seed " << seed;
+    }
+  }
+}
+
+} // namespace
+} // namespace soybean::plan
