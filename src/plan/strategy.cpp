@@ -99,17 +99,24 @@ bool agrees(const Tiling& tiling, const Entry& entry) {
   });
 }
 
-/// Each list extended by each option `fits` allows.
+/// All lists with one of `options` (or the entry of `fixed` where that cut is not open) for each cut, where neighbours
+/// `fit`.
 template<class List, class Option, class Fits>
-std::vector<List> extend(const std::vector<List>& lists, const std::vector<Option>& options, Fits&& fits) {
-  std::vector<List> longer;
-  for (const List& list : lists)
-    for (const Option& option : options) {
-      if (!fits(list, option)) continue;
-      longer.push_back(list);
-      longer.back().push_back(option);
-    }
-  return longer;
+std::vector<List> all_lists(std::size_t cuts, const std::vector<Option>& options, const std::vector<char>& open,
+                            const List& fixed, Fits&& fits) {
+  std::vector<List> lists = {{}};
+  for (std::size_t cut = 0; cut < cuts; ++cut) {
+    const std::vector<Option> here = open.empty() || open[cut] ? options : std::vector<Option>{fixed[cut]};
+    std::vector<List> longer;
+    for (const List& list : lists)
+      for (const Option& option : here) {
+        if (!fits(list, option)) continue;
+        longer.push_back(list);
+        longer.back().push_back(option);
+      }
+    lists = std::move(longer);
+  }
+  return lists;
 }
 
 /// Adds a variable's choice vectors to the domain, those that leave some rank without work apart.
@@ -167,38 +174,46 @@ Rules make_rules(const Model& model, std::string_view strategy) {
   return rules;
 }
 
-Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins) {
+Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins,
+                   const Fixed& fixed, RawTilings* raw) {
+  const std::size_t cuts = mesh.cuts.size();
+  const bool any_fixed = !fixed.open.empty();
   Domain domain;
   for (std::size_t v = 0; v < rules.choices.size(); ++v) {
-    std::vector<Choices> list = {{}};
-    for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut)
-      list = extend(list, rules.choices[v], [](const Choices&, ops::Choice) { return true; });
+    const std::vector<Choices> list =
+        all_lists(cuts, rules.choices[v], fixed.open, any_fixed ? fixed.choices[v] : Choices{},
+                  [](const Choices&, ops::Choice) { return true; });
     add_choices(model, static_cast<int>(v), mesh, list, domain);
   }
+  if (raw != nullptr) raw->assign(rules.entries.size(), {});
   for (std::size_t t = 0; t < rules.entries.size(); ++t) {
-    std::vector<Tiling> list = {{}};
-    for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut) list = extend(list, rules.entries[t], agrees);
-    domain.stored.push_back(normalised(list, model.graph->tensors[t].shape, mesh, nullptr));
+    const std::vector<Tiling> list =
+        all_lists(cuts, rules.entries[t], fixed.open, any_fixed ? fixed.stored[t] : Tiling{}, agrees);
+    domain.stored.push_back(
+        normalised(list, model.graph->tensors[t].shape, mesh, raw != nullptr ? &(*raw)[t] : nullptr));
   }
   apply_pins(model, mesh, pins, domain);
   return domain;
 }
 
-Domain extend_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Prefix& prefix,
-                     const Pins& pins, std::vector<std::map<Tiling, Tiling>>& raw) {
-  Domain domain;
-  for (std::size_t v = 0; v < rules.choices.size(); ++v) {
-    const std::vector<Choices> list = extend(std::vector<Choices>{prefix.choices[v]}, rules.choices[v],
-                                             [](const Choices&, ops::Choice) { return true; });
-    add_choices(model, static_cast<int>(v), mesh, list, domain);
+bool can_be_busy(const Model& model, const Rules& rules, int variable, const tiling::Mesh& mesh) {
+  const auto busy = [&](const Choices& choices) {
+    return std::none_of(model.members[variable].begin(), model.members[variable].end(),
+                        [&](NodeId n) { return leaves_empty(model.forms[n], mesh, choices); });
+  };
+  // Depth first; an index that is split too often already stays so on further cuts.
+  std::vector<Choices> open = {{}};
+  while (!open.empty()) {
+    const Choices choices = std::move(open.back());
+    open.pop_back();
+    if (choices.size() == mesh.cuts.size()) return true;
+    for (ops::Choice choice : rules.choices[variable]) {
+      Choices longer = choices;
+      longer.push_back(choice);
+      if (busy(longer)) open.push_back(std::move(longer));
+    }
   }
-  raw.assign(rules.entries.size(), {});
-  for (std::size_t t = 0; t < rules.entries.size(); ++t) {
-    const std::vector<Tiling> list = extend(std::vector<Tiling>{prefix.stored[t]}, rules.entries[t], agrees);
-    domain.stored.push_back(normalised(list, model.graph->tensors[t].shape, mesh, &raw[t]));
-  }
-  apply_pins(model, mesh, pins, domain);
-  return domain;
+  return false;
 }
 
 } // namespace soybean::plan

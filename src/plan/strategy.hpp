@@ -20,18 +20,21 @@ struct Rules {
 };
 Rules make_rules(const Model& model, std::string_view strategy);
 
-/// All choice vectors and stored tilings the rules allow.
-Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins);
-
-/// What is fixed on the leading cuts: choice vectors per variable and stored tilings per tensor (not normalised: their
-/// units; empty where the tensor is not stored).
-struct Prefix {
-  std::vector<Choices> choices;
-  std::vector<tiling::Tiling> stored;
+/// What is decided already on some cuts: there each variable keeps its choice and each tensor its entry.
+struct Fixed {
+  std::vector<char> open;             ///< per cut of the mesh: still to be decided; empty: all are
+  std::vector<Choices> choices;       ///< per variable, per cut
+  std::vector<tiling::Tiling> stored; ///< per tensor; not normalised, so that units are known
 };
-/// The same with one more cut open, `mesh` having one cut more than the prefix. `raw` receives, per tensor, what each
-/// candidate was before normalisation.
-Domain extend_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Prefix& prefix,
-                     const Pins& pins, std::vector<std::map<tiling::Tiling, tiling::Tiling>>& raw);
+
+/// Per tensor, what each stored tiling of a domain was before it was normalised.
+using RawTilings = std::vector<std::map<tiling::Tiling, tiling::Tiling>>;
+
+/// All choice vectors and stored tilings the rules allow. `raw`, if given, receives what they were.
+Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins,
+                   const Fixed& fixed = {}, RawTilings* raw = nullptr);
+
+/// Whether the variable has a choice vector on the mesh that leaves no rank without work.
+bool can_be_busy(const Model& model, const Rules& rules, int variable, const tiling::Mesh& mesh);
 
 } // namespace soybean::plan
