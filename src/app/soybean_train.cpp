@@ -3,6 +3,7 @@
 #include "comm/comm.hpp"
 #include "comm/mpi_session.hpp"
 #include "train/run.hpp"
+#include "train/signals.hpp"
 
 #include <fmt/format.h>
 
@@ -70,6 +71,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   } catch (const Error& error) {
     return report(mpi, error.what(), error.code(), true);
   }
+  if (line.request.verify || line.request.dry_run) train::obey_stop_signals();
   line.request.job = {line.common.model, line.common.overrides};
   line.request.json = line.common.json;
   if (!line.resume.empty()) line.request.resume = line.resume == "true" ? std::string() : line.resume;
@@ -79,6 +81,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
 } // namespace
 
 int main(int argc, char** argv) {
+  train::note_stop_signals();
   comm::MpiSession mpi(&argc, &argv);
   try {
     return run(argc, argv, mpi);

@@ -118,7 +118,7 @@ void Loop::one_step(std::int64_t step, const data::Batch& batch) {
   feed_hyper(job_.graph, executor_, learning_rate(job_.config.train, order_, step), step);
   executor_.run(train_program);
   const runtime::Totals& last = executor_.profile(train_program).last;
-  const StepTotals totals = gather(comm_, {StopSignals::received(), last.data_bytes, last.control_bytes, since(begin),
+  const StepTotals totals = gather(comm_, {stop_signal(), last.data_bytes, last.control_bytes, since(begin),
                                            last.computing_seconds, last.waiting_seconds});
   result_.signal = totals.signal;
   record(step + 1, totals);
@@ -184,7 +184,6 @@ void Loop::checkpoint_if_due(std::int64_t done, bool last) {
 LoopResult Loop::run() {
   open_files();
   if (root_ && !options_.quiet) progress_.emplace(options_.first_step, last_step_, job_.config.train.log_every);
-  StopSignals signals;
   std::int64_t step = options_.first_step;
   ensure(step < last_step_, "no steps to train");
   {

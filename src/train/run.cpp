@@ -129,8 +129,10 @@ ExitCode run(const RunRequest& request) {
     on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });
     if (request.json) print(*comm, summary);
   }
-  if (!request.json) print(*comm, closing(result, dir, job.config.checkpoint.keep > 0));
-  return result.signal != 0 ? ExitCode::stopped : ExitCode::done;
+  const bool checkpoints = job.config.checkpoint.keep > 0;
+  if (!request.json) print(*comm, closing(result, dir, checkpoints));
+  if (result.signal == 0) return ExitCode::done;
+  return checkpoints ? ExitCode::stopped : ExitCode::failed; // 75 asks for a requeue, which would start all over
 }
 
 } // namespace soybean::train

@@ -11,7 +11,6 @@ constexpr std::array<int, 3> handled = {SIGTERM, SIGINT, SIGUSR1};
 
 // A handler has no other way to say that it ran.
 volatile std::sig_atomic_t last_signal = 0;
-struct sigaction earlier[handled.size()];
 
 extern "C" void note_signal(int signal) {
   last_signal = signal;
@@ -19,21 +18,21 @@ extern "C" void note_signal(int signal) {
 
 } // namespace
 
-StopSignals::StopSignals() {
-  last_signal = 0;
+void note_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = note_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0; // no SA_RESTART: a write to a terminal nobody reads must give up (see output.hpp)
-  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &action, &earlier[i]);
+  for (const int signal : handled) sigaction(signal, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN); // a file size limit then shows as an error of the write
 }
 
-StopSignals::~StopSignals() {
-  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &earlier[i], nullptr);
+void obey_stop_signals() {
+  for (const int signal : handled) std::signal(signal, SIG_DFL);
+  if (last_signal != 0) std::raise(last_signal);
 }
 
-int StopSignals::received() noexcept {
+int stop_signal() noexcept {
   return last_signal;
 }
 

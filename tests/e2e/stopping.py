@@ -69,6 +69,40 @@ class Stopping(Case):
                 os.kill(self.ranks_of(process)[-1], number)
                 self.stopped(process)
 
+    def test_signals_while_the_ranks_end_do_not_change_the_exit_code(self):
+        # srun --kill-on-bad-exit sends SIGTERM to the ranks left as soon as one has ended with 75.
+        process = self.start(3, self.model(LONG))
+        ranks = self.ranks_of(process)
+        self.assertEqual(len(ranks), 3)
+        process.send_signal(signal.SIGUSR1)
+        while ranks:
+            for rank in list(ranks):
+                try:
+                    if "Z" in pathlib.Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[0]:
+                        raise ProcessLookupError
+                    os.kill(rank, signal.SIGTERM)
+                except (ProcessLookupError, FileNotFoundError):
+                    ranks.remove(rank)
+            time.sleep(0.001)
+        self.stopped(process)
+
+    def test_a_signal_before_the_first_step(self):
+        process = subprocess.Popen(command(0, self.model(LONG), "--set", "run.dir=run"), cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        self.assertIn("tiny on 1 rank", process.stdout.readline())
+        process.send_signal(signal.SIGUSR1)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, out + err)
+        self.assertTrue(tensors(self.folder / "run" / "checkpoints" / "latest.h5"))
+
+    def test_without_checkpoints_a_stopped_run_can_not_go_on(self):
+        process = self.start(2, self.model(LONG), "--set", "checkpoint.keep=0")
+        process.send_signal(signal.SIGUSR1)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, out + err)
+        self.assertIn("no checkpoint, as checkpoint.keep = 0 says", out)
+
     def test_without_mpirun(self):
         process = self.start(0, self.model(LONG))
         process.send_signal(signal.SIGTERM)
