@@ -1,7 +1,6 @@
 #include "train/signals.hpp"
 
 #include <array>
-#include <csignal>
 
 namespace soybean::train {
 
@@ -16,6 +15,15 @@ extern "C" void note_signal(int signal) {
   last_signal = signal;
 }
 
+/// Blocks or unblocks them in this thread, gives what was blocked before.
+sigset_t mask(int how) noexcept {
+  sigset_t set, before;
+  sigemptyset(&set);
+  for (const int signal : handled) sigaddset(&set, signal);
+  pthread_sigmask(how, &set, &before);
+  return before;
+}
+
 } // namespace
 
 void note_stop_signals() {
@@ -24,15 +32,24 @@ void note_stop_signals() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0; // no SA_RESTART: a write to a terminal nobody reads must give up (see output.hpp)
   for (const int signal : handled) sigaction(signal, &action, nullptr);
+  mask(SIG_BLOCK);
   std::signal(SIGXFSZ, SIG_IGN); // a file size limit then shows as an error of the write
 }
 
 void obey_stop_signals() {
   for (const int signal : handled) std::signal(signal, SIG_DFL);
+  mask(SIG_UNBLOCK);
   if (last_signal != 0) std::raise(last_signal);
 }
 
+HearSignals::HearSignals() : before_(mask(SIG_UNBLOCK)) {}
+
+HearSignals::~HearSignals() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 int stop_signal() noexcept {
+  const HearSignals now;
   return last_signal;
 }
 
