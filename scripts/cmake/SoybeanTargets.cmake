@@ -1,5 +1,5 @@
 # soybean_library(<folder> [DEPENDS targets...] [SOURCES files...])
-# The static library of src/<folder> (alias soybean::<folder>): every .cpp directly in it, plus SOURCES (vendor specific ones).
+# The static library of src/<folder> (alias soybean::<folder>): every .cpp directly in it, plus SOURCES.
 function(soybean_library folder)
   cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
@@ -12,6 +12,25 @@ function(soybean_library folder)
     target_link_libraries(soybean_lib_${folder} INTERFACE soybean_options ${ARG_DEPENDS})
   endif()
   add_library(soybean::${folder} ALIAS soybean_lib_${folder})
+endfunction()
+
+# soybean_vendor(<folder> <vendor> [DEPENDS targets...])
+# The library of src/<folder>/<vendor>: what soybean::<folder> leaves to one vendor's libraries. A program gets the one
+# its target property SOYBEAN_VENDOR names, by default that of the build.
+set(SOYBEAN_VENDOR host)
+function(soybean_vendor folder vendor)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${vendor}/*.cpp)
+  set(name soybean_lib_${folder}_${vendor})
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC soybean::${folder} ${ARG_DEPENDS})
+  set(chosen $<TARGET_PROPERTY:SOYBEAN_VENDOR>)
+  if(vendor STREQUAL SOYBEAN_VENDOR)
+    set(wanted $<OR:$<STREQUAL:${chosen},>,$<STREQUAL:${chosen},${vendor}>>)
+  else()
+    set(wanted $<STREQUAL:${chosen},${vendor}>)
+  endif()
+  target_link_libraries(soybean_lib_${folder} INTERFACE $<${wanted}:${name}>)
 endfunction()
 
 # soybean_test(<name> SOURCES files... DEPENDS targets... [RANKS n...] [TIMEOUT seconds] [LABELS ...])

@@ -54,9 +54,11 @@ public:
   virtual ~Comm() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Begins a collective; never blocks on other ranks. Buffers must stay valid until wait.
+  /// Begins a collective on what exec's queued kernels have written, in exec's memory; never blocks on other ranks.
+  /// Buffers must stay valid until wait.
   virtual Token start(const Collective& collective, const device::Exec& exec) = 0;
-  /// Returns when the collective is done on this rank. Progresses all that are under way. If `stall_seconds` pass
+  /// Returns when the collective is done on this rank, on an accelerator: when kernels queued from now on come after it.
+  /// Progresses all that are under way. If `stall_seconds` pass
   /// without any progress, the watchdog throws Error(failed) naming the label and the ranks that are missing.
   virtual void wait(Token token) = 0;
   /// Progresses what is under way without blocking; called between kernels.

@@ -1,16 +1,19 @@
 #pragma once
-// The one allocation a rank makes for a program: every buffer is an offset into it (program/memory.hpp). Hides where
-// memory comes from: pages of the host (host/arena.cpp) or the device. Made by the runtime.
+// The one allocation a rank makes for a program: every buffer is an offset into it (program/memory.hpp). Made by the
+// runtime.
+#include "device/exec.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
 namespace soybean::device {
 
-/// `bytes` bytes of zeros, aligned to 2 MiB, moved but not copied. On the host pages are taken up when first touched.
+/// `bytes` bytes of zeros of exec's memory, moved but not copied: aligned to 2 MiB on the host, where pages are taken
+/// up when first touched, to at least 256 bytes on an accelerator.
 class Arena {
 public:
   Arena() = default;
-  explicit Arena(std::int64_t bytes); ///< throws Error when there is no such memory
+  Arena(const Exec& exec, std::int64_t bytes); ///< throws Error when there is no such memory
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
@@ -26,9 +29,10 @@ public:
   }
 
 private:
-  void release() noexcept;
+  void free_memory() noexcept;
   void* data_ = nullptr;
   std::int64_t bytes_ = 0;
+  int device_ = -1;
 };
 
 } // namespace soybean::device

@@ -13,7 +13,7 @@ namespace soybean::device {
 /// Owns the vendor library's handles and every primitive made so far. One per Exec.
 class DnnContext {
 public:
-  explicit DnnContext(int threads);
+  explicit DnnContext(const Exec& exec);
   ~DnnContext();
   struct Impl;
   Impl& impl() noexcept { return *impl_; }

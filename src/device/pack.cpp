@@ -1,6 +1,9 @@
 #include "device/pack.hpp"
 
 #include "base/error.hpp"
+#include "device/rows.hpp"
+#include "device/staging.hpp"
+#include "device/stream.hpp"
 
 #include <algorithm>
 #include <array>
@@ -249,10 +252,37 @@ void copy_transposed(int threads, Copy copy, const T* from, T* to) {
   }
 }
 
+/// One element of a copy, on an accelerator.
 template<class T>
-void run_typed(int threads, const Copy& copy, const void* from, void* to) {
+struct CopyElement {
+  Axis axes[max_axes];
+  int rank;
+  const T* from;
+  T* to;
+
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
+    std::int64_t f = 0, t = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      const std::int64_t k = i % axes[d].extent;
+      i /= axes[d].extent;
+      f += k * axes[d].from, t += k * axes[d].to;
+    }
+    to[t] = from[f];
+  }
+};
+
+template<class T>
+void copy_elements(const Exec& exec, const Copy& copy, const T* from, T* to) {
+  CopyElement<T> element{.axes = {}, .rank = copy.rank, .from = from + copy.from, .to = to + copy.to};
+  std::copy(copy.axes.begin(), copy.axes.begin() + copy.rank, element.axes);
+  flat_for(exec, copy.volume(), "soybean::copy", element);
+}
+
+template<class T>
+void run_typed(const Exec& exec, int threads, const Copy& copy, const void* from, void* to) {
   const auto* source = static_cast<const T*>(from);
   auto* target = static_cast<T*>(to);
+  if (exec.on_device()) return copy_elements(exec, copy, source, target);
   if (copy.rank == 0 || (copy.axes[copy.rank - 1].from == 1 && copy.axes[copy.rank - 1].to == 1))
     copy_runs(threads, copy, source, target);
   else
@@ -263,11 +293,11 @@ void run(const Exec& exec, DType dtype, const Copy& copy, const void* from, void
   const int threads = copy.volume() * size_of(dtype) < parallel_bytes ? 1 : exec.threads();
   switch (dtype) {
   case DType::f32:
-    return run_typed<float>(threads, copy, from, to);
+    return run_typed<float>(exec, threads, copy, from, to);
   case DType::f64:
-    return run_typed<double>(threads, copy, from, to);
+    return run_typed<double>(exec, threads, copy, from, to);
   case DType::i32:
-    return run_typed<std::int32_t>(threads, copy, from, to);
+    return run_typed<std::int32_t>(exec, threads, copy, from, to);
   }
 }
 
@@ -279,6 +309,49 @@ void pack(const Exec& exec, const TensorView& view, const Box& box, void* packed
 
 void unpack(const Exec& exec, const void* packed, const TensorView& view, const Box& box, Order order) {
   for (const Copy& copy : pack_copies(view, box, order)) run(exec, view.dtype, reversed(copy), packed, view.data);
+}
+
+namespace {
+
+/// Splits a box along dim 0 so that what is staged at a time stays small: f(part, its first element).
+template<class F>
+void for_each_slab(const TensorView& view, const Box& box, F&& f) {
+  constexpr std::int64_t staged_bytes = 16 << 20;
+  const std::int64_t rows = box.extents.empty() ? 1 : box.extents[0];
+  if (empty(box)) return;
+  const std::int64_t row = volume(box) / rows;
+  const std::int64_t step = std::clamp<std::int64_t>(staged_bytes / (row * size_of(view.dtype)), 1, rows);
+  for (std::int64_t begin = 0; begin < rows; begin += step) {
+    Box part = box;
+    if (!part.extents.empty()) {
+      part.offsets[0] += begin;
+      part.extents[0] = std::min(step, rows - begin);
+    }
+    f(part, begin * row);
+  }
+}
+
+} // namespace
+
+void download(const Exec& exec, const TensorView& view, const Box& box, void* host) {
+  if (!exec.on_device()) return pack(exec, view, box, host, Order::logical);
+  for_each_slab(view, box, [&](const Box& part, std::int64_t first) {
+    const std::int64_t bytes = volume(part) * size_of(view.dtype);
+    void* staged = staging(exec, bytes);
+    pack(exec, view, part, staged, Order::logical);
+    exec.stream().copy(static_cast<std::byte*>(host) + first * size_of(view.dtype), staged, bytes);
+  });
+  exec.fence();
+}
+
+void upload(const Exec& exec, const void* host, const TensorView& view, const Box& box) {
+  if (!exec.on_device()) return unpack(exec, host, view, box, Order::logical);
+  for_each_slab(view, box, [&](const Box& part, std::int64_t first) {
+    const std::int64_t bytes = volume(part) * size_of(view.dtype);
+    void* staged = staging(exec, bytes);
+    exec.stream().copy(staged, static_cast<const std::byte*>(host) + first * size_of(view.dtype), bytes);
+    unpack(exec, staged, view, part, Order::logical);
+  });
 }
 
 void copy_box(const Exec& exec, const TensorView& from, const TensorView& to, const Box& box) {

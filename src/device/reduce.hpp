@@ -47,7 +47,7 @@ void channel_sums(const Exec& exec, std::int64_t rows, std::int64_t channels, vo
     for (std::int64_t row = rows * chunk / chunks; row < end; ++row) sum += static_cast<double>(term(row, c));
     partial[chunk * channels + c] = sum;
   };
-  if constexpr (on_host)
+  if (on_host(exec))
     item_for(exec, chunks, (rows / chunks + 1) * channels, label, whole_chunk);
   else
     rows_for(exec, chunks, channels, label, one_channel);

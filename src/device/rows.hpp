@@ -4,6 +4,7 @@
 // inner channel loop vectorises where `i % channels` does not), a flat Kokkos range on a device.
 // Iterations are independent: f touches only what belongs to its own index. Pass KOKKOS_LAMBDA functions, by value.
 #include "device/exec.hpp"
+#include "device/space.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -13,10 +14,15 @@
 
 namespace soybean::device {
 
-/// True when kernels run on the host's threads.
-inline constexpr bool on_host =
+/// True where all kernels run on the host's threads: Kokkos has no accelerator.
+inline constexpr bool always_on_host =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, Kokkos::DefaultExecutionSpace::memory_space>::accessible &&
     std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
+
+/// Whether this one's kernels do.
+inline bool on_host(const Exec& exec) {
+  return always_on_host || !exec.on_device();
+}
 
 /// Threads a loop over `work` elements (of a few instructions each) should take: waking them pays only above a size.
 inline int threads_for(const Exec& exec, std::int64_t work) {
@@ -50,7 +56,7 @@ using Policy = Kokkos::RangePolicy<Kokkos::IndexType<std::int64_t>>;
 template<class F>
 void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
   if (n <= 0) return;
-  if constexpr (on_host) {
+  if (on_host(exec)) {
     const detail::Region region(label);
     const int threads = threads_for(exec, n);
     if (threads == 1) {
@@ -60,8 +66,8 @@ void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
 #pragma omp parallel for simd schedule(static) num_threads(threads)
       for (std::int64_t i = 0; i < n; ++i) f(i);
     }
-  } else {
-    Kokkos::parallel_for(label, detail::Policy(0, n), f);
+  } else if constexpr (!always_on_host) {
+    Kokkos::parallel_for(label, detail::Policy(space(exec), 0, n), f);
   }
 }
 
@@ -70,7 +76,7 @@ void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
 template<class F>
 void item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* label, F f) {
   if (n <= 0) return;
-  if constexpr (on_host) {
+  if (on_host(exec)) {
     const detail::Region region(label);
     const int threads = threads_for(exec, n * std::max<std::int64_t>(work, 1));
     if (threads == 1) {
@@ -79,8 +85,8 @@ void item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* l
 #pragma omp parallel for schedule(static) num_threads(threads)
       for (std::int64_t i = 0; i < n; ++i) f(i);
     }
-  } else {
-    Kokkos::parallel_for(label, detail::Policy(0, n), f);
+  } else if constexpr (!always_on_host) {
+    Kokkos::parallel_for(label, detail::Policy(space(exec), 0, n), f);
   }
 }
 
@@ -108,7 +114,7 @@ struct FlatRows {
 template<class F>
 void rows_for(const Exec& exec, std::int64_t rows, std::int64_t channels, const char* label, F f) {
   if (rows <= 0 || channels <= 0) return;
-  if constexpr (on_host) {
+  if (on_host(exec)) {
     const detail::Region region(label);
     const std::int64_t threads = threads_for(exec, rows * channels);
     if (threads == 1) {
@@ -126,8 +132,8 @@ void rows_for(const Exec& exec, std::int64_t rows, std::int64_t channels, const 
       else
         detail::host_rows(0, rows, begin, end, f);
     }
-  } else {
-    Kokkos::parallel_for(label, detail::Policy(0, rows * channels), detail::FlatRows<F>{f, channels});
+  } else if constexpr (!always_on_host) {
+    Kokkos::parallel_for(label, detail::Policy(space(exec), 0, rows * channels), detail::FlatRows<F>{f, channels});
   }
 }
 

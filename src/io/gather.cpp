@@ -112,6 +112,7 @@ std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int6
 void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
                   const TensorView& view, bool primary, std::int64_t limit) {
   const bool root = comm.rank() == 0;
+  const device::Exec host(exec.threads());
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, primary);
   std::int64_t covered = 0;
   for (const RankBlock& block : blocks) covered += block.primary ? volume(block.box) : 0;
@@ -126,7 +127,7 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
     if (!root) {
       if (!primary || empty(mine)) continue;
       packed.resize(static_cast<std::size_t>(bytes_of(mine, view.dtype)));
-      device::pack(exec, view, mine, packed.data(), Order::logical);
+      device::download(exec, view, mine, packed.data());
       comm.send(packed.data(), static_cast<std::int64_t>(packed.size()), 0, slab_tag);
       continue;
     }
@@ -136,10 +137,10 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
       if (!blocks[r].primary || empty(part)) continue;
       packed.resize(static_cast<std::size_t>(bytes_of(part, view.dtype)));
       if (r == 0)
-        device::pack(exec, view, part, packed.data(), Order::logical);
+        device::download(exec, view, part, packed.data());
       else
         comm.receive(packed.data(), static_cast<std::int64_t>(packed.size()), r, slab_tag);
-      device::unpack(exec, packed.data(), target, part, Order::logical);
+      device::unpack(host, packed.data(), target, part, Order::logical);
     }
     sums.push_back(checksum(memory));
     attempt(failure, [&] { write_box(*file, name, slab, view.dtype, memory.data()); });
@@ -155,6 +156,7 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
 void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
                  const TensorView& view) {
   const bool root = comm.rank() == 0;
+  const device::Exec host(exec.threads());
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, true);
   std::optional<Error> failure;
   std::vector<std::uint64_t> sums;
@@ -179,7 +181,7 @@ void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, c
       if (empty(mine)) continue;
       packed.resize(static_cast<std::size_t>(bytes_of(mine, view.dtype)));
       comm.receive(packed.data(), static_cast<std::int64_t>(packed.size()), 0, slab_tag);
-      device::unpack(exec, packed.data(), view, mine, Order::logical);
+      device::upload(exec, packed.data(), view, mine);
       continue;
     }
     const TensorView source = slab_view(memory, view, parts[s]);
@@ -194,9 +196,9 @@ void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, c
       const Box part = intersect(blocks[r].box, parts[s]);
       if (empty(part)) continue;
       packed.resize(static_cast<std::size_t>(bytes_of(part, view.dtype)));
-      device::pack(exec, source, part, packed.data(), Order::logical);
+      device::pack(host, source, part, packed.data(), Order::logical);
       if (r == 0)
-        device::unpack(exec, packed.data(), view, part, Order::logical);
+        device::upload(exec, packed.data(), view, part);
       else
         comm.send(packed.data(), static_cast<std::int64_t>(packed.size()), r, slab_tag);
     }

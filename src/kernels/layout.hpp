@@ -2,9 +2,8 @@
 // What the kernels of this folder share about blocks: checks, the rows × channels shape of a block, and the place of a
 // logical element. Hides the physical order (DESIGN: NHWC by `spatial`) from the kernels.
 #include "base/error.hpp"
+#include "device/function.hpp"
 #include "device/tensor_view.hpp"
-
-#include <Kokkos_Macros.hpp>
 
 #include <cstdint>
 
@@ -35,7 +34,7 @@ struct LogicalIndex {
   std::int64_t base = 0;                                       ///< index of the block's first element
   std::int64_t rows = 0, inner = 0, inner_stride = 1;
 
-  KOKKOS_INLINE_FUNCTION std::int64_t row_base(std::int64_t row) const {
+  SOYBEAN_FUNCTION std::int64_t row_base(std::int64_t row) const {
     std::int64_t index = base;
     for (int d = outer_dims - 1; d >= 0; --d) {
       index += row % extents[d] * strides[d];

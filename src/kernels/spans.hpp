@@ -6,7 +6,7 @@
 namespace soybean::kernels {
 
 /// Most channels in one call of f, for arrays of one value per channel.
-inline constexpr int span_width = device::on_host ? 64 : 1;
+inline constexpr int span_width = device::always_on_host ? 64 : 1;
 
 /// f(row, begin, width) for spans [begin, begin + width), width <= span_width, of the channels of every row; `work`:
 /// elements touched per channel and row. Spans are independent; f's own loops over a span vectorise.

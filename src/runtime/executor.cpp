@@ -1,6 +1,7 @@
 #include "runtime/executor.hpp"
 
 #include "base/error.hpp"
+#include "device/memory.hpp"
 #include "kernels/kernel.hpp"
 #include "runtime/transfer.hpp"
 
@@ -220,14 +221,21 @@ private:
   comm::Counters before_, seen_;
 };
 
-double scalar(const TensorView& view) {
+template<class T>
+double scalar_of(const device::Exec& exec, const TensorView& view) {
+  T value;
+  device::copy_to_host(exec, &value, view.data, sizeof(value));
+  return static_cast<double>(value);
+}
+
+double scalar(const device::Exec& exec, const TensorView& view) {
   switch (view.dtype) {
   case DType::f32:
-    return static_cast<double>(*view.as<float>());
+    return scalar_of<float>(exec, view);
   case DType::f64:
-    return *view.as<double>();
+    return scalar_of<double>(exec, view);
   case DType::i32:
-    return static_cast<double>(*view.as<std::int32_t>());
+    return scalar_of<std::int32_t>(exec, view);
   }
   return 0;
 }
@@ -249,7 +257,7 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
     bytes = std::max(bytes, prepared->layout.arena_bytes);
     programs_.push_back(std::move(prepared));
   }
-  arena_ = device::Arena(bytes);
+  arena_ = device::Arena(context.exec, bytes);
   for (auto& p : programs_) p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
   list_blocks();
 }
@@ -349,7 +357,7 @@ TensorView Executor::view(int program, BufferId buffer) const {
 std::vector<double> Executor::metrics(int program) const {
   context_.exec.fence();
   std::vector<double> values;
-  for (BufferId b : at(program).program.metrics) values.push_back(scalar(view(program, b)));
+  for (BufferId b : at(program).program.metrics) values.push_back(scalar(context_.exec, view(program, b)));
   return values;
 }
 

@@ -58,7 +58,7 @@ void fill(const device::Exec& exec, const graph::Tensor& tensor, const device::T
       for (std::int64_t k = 0; k < count; ++k)
         values[k] = static_cast<T>(draw(tensor.init, stream, global_index(slab, view.global, k)));
     }
-    device::unpack(exec, values.data(), view, slab, device::Order::logical);
+    device::upload(exec, values.data(), view, slab);
   }
 }
 

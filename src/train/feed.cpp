@@ -25,8 +25,7 @@ void feed(const graph::Graph& graph, const runtime::Executor& executor, const da
   std::size_t part = 0;
   for (const runtime::Block& block : executor.fed()) {
     if (graph.tensors[block.tensor].role == Role::hyper) continue;
-    device::unpack(executor.context().exec, batch.parts[part++].data(), block.view, block.view.box,
-                   device::Order::logical);
+    device::upload(executor.context().exec, batch.parts[part++].data(), block.view, block.view.box);
   }
 }
 
@@ -34,7 +33,7 @@ void feed_hyper(const graph::Graph& graph, const runtime::Executor& executor, do
   const double values[2] = {learning_rate, static_cast<double>(step)};
   for (const runtime::Block& block : executor.fed())
     if (graph.tensors[block.tensor].role == Role::hyper)
-      device::unpack(executor.context().exec, values, block.view, block.view.box, device::Order::logical);
+      device::upload(executor.context().exec, values, block.view, block.view.box);
 }
 
 } // namespace soybean::train

@@ -1,6 +1,7 @@
 #include "train/verify.hpp"
 
 #include "base/error.hpp"
+#include "device/memory.hpp"
 #include "device/pack.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/initialise.hpp"
@@ -39,7 +40,7 @@ bool is_first(const Mesh& mesh, int rank, const Tiling& tiling, Kind kind) {
 std::vector<double> to_double(const device::Exec& exec, const TensorView& view) {
   const std::size_t n = static_cast<std::size_t>(view.size());
   std::vector<std::byte> packed(n * static_cast<std::size_t>(size_of(view.dtype)));
-  device::pack(exec, view, view.box, packed.data(), device::Order::logical);
+  device::download(exec, view, view.box, packed.data());
   std::vector<double> values(n);
   auto convert = [&](auto element) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -58,11 +59,12 @@ std::vector<double> to_double(const device::Exec& exec, const TensorView& view) 
 
 /// The whole tensor on every rank, in logical order: blocks put in place, partial terms added up.
 std::vector<double> gather_whole(const runtime::Context& context, const TensorView& block, const Tiling& tiling) {
+  const device::Exec host(context.exec.threads());
   std::vector<double> whole_values(static_cast<std::size_t>(volume(block.global)));
   TensorView target{whole_values.data(), DType::f64, whole(block.global), block.global, 1};
   if (is_first(context.mesh, context.rank, tiling, Kind::replicate)) {
     const std::vector<double> mine = to_double(context.exec, block);
-    device::unpack(context.exec, mine.data(), target, block.box, device::Order::logical);
+    device::unpack(host, mine.data(), target, block.box, device::Order::logical);
   }
   if (context.comm.size() == 1) return whole_values;
   comm::Collective sum{.kind = comm::Kind::all_reduce, .dtype = DType::f64};
@@ -71,7 +73,7 @@ std::vector<double> gather_whole(const runtime::Context& context, const TensorVi
   sum.send = sum.recv = whole_values.data();
   sum.label = "verification";
   sum.control = true;
-  context.comm.wait(context.comm.start(std::move(sum), context.exec));
+  context.comm.wait(context.comm.start(std::move(sum), host));
   return whole_values;
 }
 
@@ -120,7 +122,7 @@ void give(const runtime::Context& context, const TensorView& from, const TensorV
   if (is_first(context.mesh, context.rank, tiling, Kind::partial))
     device::copy_box(context.exec, from, to, to.box);
   else
-    std::memset(to.data, 0, static_cast<std::size_t>(to.size() * size_of(to.dtype)));
+    device::zero(context.exec, to.data, to.size() * size_of(to.dtype));
 }
 
 std::vector<Deviation> compare_operators(const Job& job, const Pair& pair) {

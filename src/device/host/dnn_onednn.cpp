@@ -246,8 +246,9 @@ struct DnnContext::Impl {
   }
 };
 
-DnnContext::DnnContext(int threads) : impl_(std::make_unique<Impl>()) {
-  impl_->threads = threads;
+DnnContext::DnnContext(const Exec& exec) : impl_(std::make_unique<Impl>()) {
+  omp_set_dynamic(0);
+  impl_->threads = exec.threads();
 }
 DnnContext::~DnnContext() = default;
 

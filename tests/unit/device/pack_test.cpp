@@ -133,6 +133,14 @@ void round_trips(DType dtype, unsigned seed) {
         ASSERT_EQ(to.memory[physical(block, c.spatial, i)], inside ? T(row_major(whole(c.global), i)) : T(-1));
       });
     }
+    std::vector<T> host(volume(box)), logical(volume(box));
+    device::download(exec, from.view, box, host.data());
+    device::pack(exec, from.view, box, logical.data(), Order::logical);
+    ASSERT_EQ(host, logical);
+    std::fill(to.memory.begin(), to.memory.end(), T(-1));
+    device::upload(exec, host.data(), to.view, box);
+    device::download(exec, to.view, box, logical.data());
+    ASSERT_EQ(host, logical);
   }
 }
 
