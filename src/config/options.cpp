@@ -149,6 +149,8 @@ RunOptions read_run(const Table& table, const std::string& name) {
   options.dir = table.text("dir", "runs/" + name);
   if (options.dir.empty()) table.reject("dir", "the path of a folder");
   options.threads = table.integer("threads", options.threads, {.low = 0, .high = 4096});
+  options.device = table.word("device", options.device, {.now = {"auto", "cpu", "gpu"}});
+  options.share_devices = table.boolean("share_devices", options.share_devices);
   options.stall_seconds = positive(table, "stall_seconds", options.stall_seconds);
   return options;
 }

@@ -73,9 +73,11 @@ struct CheckpointOptions {
 };
 
 struct RunOptions {
-  std::string dir;            ///< relative to the working directory; default runs/<model name>
-  std::int64_t threads = 0;   ///< per rank; 0: what the binding leaves
-  double stall_seconds = 600; ///< without any progress of a collective before the watchdog ends the run
+  std::string dir;             ///< relative to the working directory; default runs/<model name>
+  std::int64_t threads = 0;    ///< per rank; 0: what the binding leaves
+  std::string device = "auto"; ///< "cpu", "gpu"; auto: what the program was built for
+  bool share_devices = false;  ///< several ranks may compute on one GPU
+  double stall_seconds = 600;  ///< without any progress of a collective before the watchdog ends the run
 };
 
 struct RunConfig {

@@ -121,6 +121,8 @@ std::string resolved_toml(const RunConfig& config, const Table& root) {
   all.add("run", Section()
                      .add("dir", config.run.dir)
                      .add("threads", config.run.threads)
+                     .add("device", config.run.device)
+                     .add("share_devices", config.run.share_devices)
                      .add("stall_seconds", config.run.stall_seconds));
   const Table model = root.table("model");
   const std::string name = model.has("name") ? "" : fmt::format("name = {}\n", quote(config.model_name));

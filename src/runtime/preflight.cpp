@@ -2,12 +2,14 @@
 
 #include "base/error.hpp"
 #include "comm/mpi_session.hpp"
+#include "device/devices.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <span>
 #include <type_traits>
 
@@ -19,6 +21,8 @@ struct Record {
   char host[256] = {};
   unsigned char cores[max_cores / 8] = {};
   std::int64_t threads = 1, free_memory = 0, needed_memory = 0;
+  char device[160] = {};
+  std::int64_t device_free = 0;
   char disk_type[32] = {};
   std::int64_t disk_free = 0, disk_total = 0;
 };
@@ -52,6 +56,8 @@ RankFacts facts_of(const Record& record) {
   facts.threads = static_cast<int>(record.threads);
   facts.free_memory = record.free_memory;
   facts.needed_memory = record.needed_memory;
+  facts.device = record.device;
+  facts.free_device_memory = record.device_free;
   return facts;
 }
 
@@ -80,7 +86,7 @@ void list_hosts(Preflight& facts) {
     host.cores = static_cast<int>(cores[h].count());
     host.threads += rank.threads;
     host.free_memory = std::min(host.free_memory, rank.free_memory);
-    host.needed_memory += rank.needed_memory;
+    if (rank.device.empty()) host.needed_memory += rank.needed_memory;
   }
 }
 
@@ -116,6 +122,20 @@ void advise_shared_cores(const Preflight& facts, std::vector<std::string>& advic
     }
 }
 
+void advise_devices(const Preflight& facts, std::vector<std::string>& advice) {
+  std::map<std::pair<std::string, std::string>, std::pair<std::int64_t, std::int64_t>> memories; // needed, free
+  for (const RankFacts& rank : facts.ranks) {
+    if (rank.device.empty()) continue;
+    auto& [needed, free] = memories[{rank.host, rank.device}];
+    needed += rank.needed_memory;
+    free = rank.free_device_memory;
+  }
+  for (const auto& [where, bytes] : memories)
+    if (bytes.first > bytes.second)
+      advice.push_back(fmt::format("host {}, {}: {} free, {} needed. Use more ranks or a smaller data.batch",
+                                   where.first, where.second, memory(bytes.second), memory(bytes.first)));
+}
+
 void advise_disk(const Preflight& facts, std::vector<std::string>& advice) {
   const FileSystem& disk = facts.disk;
   if (disk.type == "tmpfs" || disk.type == "ramfs")
@@ -146,6 +166,11 @@ Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input) {
   mine.threads = input.threads;
   mine.free_memory = free_memory();
   mine.needed_memory = input.needed_memory;
+  if (input.device >= 0) {
+    const device::DeviceFacts facts = device::device_facts(input.device);
+    put(mine.device, fmt::format("GPU {}, {} ({})", input.device, facts.name, facts.id));
+    mine.device_free = facts.free;
+  }
   const FileSystem disk = file_system(input.run_dir);
   put(mine.disk_type, disk.type);
   mine.disk_free = disk.free_bytes;
@@ -154,6 +179,7 @@ Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input) {
   Preflight facts;
   for (const Record& record : records) facts.ranks.push_back(facts_of(record));
   facts.mpi = input.mpi;
+  if (input.device >= 0) facts.accelerator = device::accelerator_versions();
   facts.run_dir = input.run_dir;
   facts.disk = {records[0].disk_type, records[0].disk_free, records[0].disk_total};
   judge(facts);
@@ -170,6 +196,7 @@ void judge(Preflight& facts) {
     advise_host(host, facts.advice);
   }
   advise_shared_cores(facts, facts.advice);
+  advise_devices(facts, facts.advice);
   advise_disk(facts, facts.advice);
 }
 
@@ -177,10 +204,15 @@ std::string to_string(const Preflight& facts) {
   std::string text =
       fmt::format("{} on {}, {}\n", counted(std::ssize(facts.ranks), "rank"), counted(std::ssize(facts.hosts), "host"),
                   facts.mpi.empty() ? "without MPI" : facts.mpi);
+  if (!facts.accelerator.empty()) text += facts.accelerator + '\n';
   for (const HostFacts& host : facts.hosts)
     text += fmt::format("  {}: {}, {}, {}, {} free{}\n", host.name, counted(host.ranks, "rank"),
                         counted(host.cores, "core"), counted(host.threads, "thread"), memory(host.free_memory),
                         host.needed_memory > 0 ? ", " + memory(host.needed_memory) + " needed" : "");
+  for (std::size_t r = 0; r < facts.ranks.size(); ++r)
+    if (const RankFacts& rank = facts.ranks[r]; !rank.device.empty())
+      text += fmt::format("  rank {}: {}, {}, {} free, {} needed\n", r, rank.host, rank.device,
+                          memory(rank.free_device_memory), memory(rank.needed_memory));
   text += fmt::format("run directory {}: {}, {} free\n", facts.run_dir, facts.disk.type, memory(facts.disk.free_bytes));
   for (const std::string& line : facts.advice) text += "advice: " + line + "\n";
   return text;
@@ -190,7 +222,8 @@ std::string preflight(const Context& context, std::int64_t arena_bytes, const st
   return to_string(gather_preflight(context.comm, {.threads = context.exec.threads(),
                                                    .needed_memory = arena_bytes,
                                                    .run_dir = run_dir,
-                                                   .mpi = comm::mpi_library_version()}));
+                                                   .mpi = comm::mpi_library_version(),
+                                                   .device = context.exec.device()}));
 }
 
 } // namespace soybean::runtime

@@ -17,6 +17,8 @@ struct RankFacts {
   int threads = 1;
   std::int64_t free_memory = 0; ///< of its host
   std::int64_t needed_memory = 0;
+  std::string device;                  ///< the GPU it computes on, with its identity; empty: the host
+  std::int64_t free_device_memory = 0; ///< of that GPU
 };
 
 struct HostFacts {
@@ -32,6 +34,7 @@ struct Preflight {
   std::vector<RankFacts> ranks;          ///< by rank
   std::vector<HostFacts> hosts;          ///< in the order they first appear
   std::string mpi;                       ///< library and version
+  std::string accelerator;               ///< driver and library versions; empty: none in use
   std::int64_t free_memory_per_rank = 0; ///< the least: a host's free memory over its ranks
   std::string run_dir;
   FileSystem disk; ///< of run_dir, as rank 0 sees it
@@ -43,6 +46,7 @@ struct PreflightInput {
   std::int64_t needed_memory = 0; ///< this rank's arena; 0: not known yet
   std::string run_dir = ".";
   std::string mpi; ///< comm::mpi_library_version()
+  int device = -1; ///< of this rank: needed_memory is taken from it; -1: the host
 };
 
 /// Collective; every rank gets the same facts.

@@ -4,6 +4,7 @@
 #include "plan/plan_file.hpp"
 #include "plan/report.hpp"
 #include "runtime/agreement.hpp"
+#include "runtime/binding.hpp"
 #include "runtime/initialise.hpp"
 #include "runtime/preflight.hpp"
 #include "train/checkpoint.hpp"
@@ -32,6 +33,14 @@ Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vecto
   return make_job(job, comm, ranks_per_host);
 }
 
+/// What this rank computes on. Collective.
+device::Exec make_exec(const Job& job, comm::Comm& comm) {
+  const config::RunOptions& run = job.config.run;
+  const int device = runtime::choose_device(
+      comm, {.device = run.device, .sharing = run.share_devices, .precision = job.config.train.precision});
+  return {runtime::thread_count(static_cast<int>(run.threads), comm), device};
+}
+
 ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
                     const std::vector<int>& ranks_per_host) {
   if (!job.config.parallel.plan.empty()) {
@@ -40,9 +49,9 @@ ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
     error.mark_on_all_ranks();
     throw error;
   }
-  const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), comm));
-  const VerifyReport report = verify(with_precision(request, comm, ranks_per_host, "fp32"),
-                                     with_precision(request, comm, ranks_per_host, "fp64"), comm, exec);
+  const Job single = with_precision(request, comm, ranks_per_host, "fp32");
+  const device::Exec exec = make_exec(single, comm);
+  const VerifyReport report = verify(single, with_precision(request, comm, ranks_per_host, "fp64"), comm, exec);
   print(comm, to_string(report));
   if (report.passed()) return ExitCode::done;
   Error error("--verify: the parallel run does not follow the serial one, see the table above", ExitCode::failed);
@@ -102,9 +111,9 @@ ExitCode run(const RunRequest& request) {
     if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
     return ExitCode::done;
   }
+  const device::Exec exec = make_exec(job, *comm);
   const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
   const std::string dir = make_run_dir(request, job, *comm);
-  const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), *comm));
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
   const std::string preflight =

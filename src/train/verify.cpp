@@ -223,7 +223,8 @@ bool VerifyReport::passed() const {
 VerifyReport verify(const Job& single, const Job& twice, comm::Comm& comm, const device::Exec& exec) {
   VerifyReport report;
   verify_single(single, comm, exec, report);
-  verify_double(twice, comm, exec, report);
+  const device::Exec host(exec.threads()); // where the fp64 kernels are
+  verify_double(twice, comm, host, report);
   return report;
 }
 

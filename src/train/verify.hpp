@@ -30,7 +30,7 @@ struct VerifyReport {
   bool passed() const;
 };
 
-/// `single` and `twice` are the same job in fp32 and fp64.
+/// `single` and `twice` are the same job in fp32 and fp64; `exec` is the former's.
 VerifyReport verify(const Job& single, const Job& twice, comm::Comm& comm, const device::Exec& exec);
 
 std::string to_string(const VerifyReport& report);

@@ -54,6 +54,41 @@ std::vector<std::string> advice_of(Preflight facts) {
   return facts.advice;
 }
 
+/// The same on a GPU for each rank.
+Preflight with_gpus() {
+  Preflight facts = healthy();
+  facts.accelerator = "CUDA 13.0";
+  for (std::size_t r = 0; r < facts.ranks.size(); ++r) {
+    facts.ranks[r].device = "GPU " + std::to_string(r % 2) + ", Some GPU (0000:0" + std::to_string(r % 2) + ")";
+    facts.ranks[r].free_device_memory = 80'000'000'000;
+  }
+  return facts;
+}
+
+TEST(Preflight, GpusAreListedByRankAndTakeTheMemory) {
+  Preflight facts = with_gpus();
+  judge(facts);
+  EXPECT_TRUE(facts.advice.empty());
+  EXPECT_EQ(to_string(facts), "4 ranks on 2 hosts, Some MPI v1\n"
+                              "CUDA 13.0\n"
+                              "  node1: 2 ranks, 8 cores, 8 threads, 64.0 GB free\n"
+                              "  node2: 2 ranks, 8 cores, 8 threads, 64.0 GB free\n"
+                              "  rank 0: node1, GPU 0, Some GPU (0000:00), 80.0 GB free, 2.0 GB needed\n"
+                              "  rank 1: node1, GPU 1, Some GPU (0000:01), 80.0 GB free, 2.0 GB needed\n"
+                              "  rank 2: node2, GPU 0, Some GPU (0000:00), 80.0 GB free, 2.0 GB needed\n"
+                              "  rank 3: node2, GPU 1, Some GPU (0000:01), 80.0 GB free, 2.0 GB needed\n"
+                              "run directory runs/x: xfs, 500.0 GB free\n");
+}
+
+TEST(Preflight, RanksThatShareAGpuMayBeTooMuchForIt) {
+  Preflight facts = with_gpus();
+  facts.ranks[3].device = facts.ranks[2].device;
+  for (RankFacts& rank : facts.ranks) rank.needed_memory = 50'000'000'000;
+  judge(facts);
+  EXPECT_EQ(facts.advice, std::vector<std::string>{"host node2, GPU 0, Some GPU (0000:00): 80.0 GB free, 100.0 GB "
+                                                   "needed. Use more ranks or a smaller data.batch"});
+}
+
 TEST(Preflight, MoreThreadsThanCores) {
   Preflight facts = healthy();
   facts.ranks[0].threads = 5;

@@ -1,0 +1,127 @@
+#include "runtime/binding.hpp"
+
+#include "base/error.hpp"
+#include "device/devices.hpp"
+#include "runtime/host.hpp"
+
+#include <cstring>
+#include <map>
+#include <span>
+#include <string_view>
+
+namespace soybean::runtime {
+namespace {
+
+constexpr std::string_view one_each =
+    "start one rank per GPU (srun --ntasks-per-node=GPUS --gpus-per-task=1, mpirun --map-by ppr:GPUS:node)";
+
+/// Texts of all ranks, in rank order. Collective.
+std::vector<std::string> gather_texts(comm::Comm& comm, const std::string& mine) {
+  const std::int64_t length = comm::max(comm, static_cast<std::int64_t>(mine.size())) + 1;
+  std::vector<char> padded(static_cast<std::size_t>(length), '\0');
+  std::copy(mine.begin(), mine.end(), padded.begin());
+  const std::vector<std::byte> all = comm.gather_all(std::as_bytes(std::span(padded)));
+  std::vector<std::string> texts;
+  for (int r = 0; r < comm.size(); ++r) texts.emplace_back(reinterpret_cast<const char*>(all.data()) + r * length);
+  return texts;
+}
+
+/// Host and identities, a line each; the other way in `parse`.
+std::string describe_own() {
+  std::string text = host_name();
+  for (int d = 0; d < device::device_count(); ++d) text += '\n' + device::device_facts(d).id;
+  return text;
+}
+
+Visible parse(const std::string& text) {
+  Visible visible;
+  std::size_t begin = 0;
+  for (bool first = true; begin <= text.size(); first = false) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (first)
+      visible.host = std::move(line);
+    else
+      visible.devices.push_back(std::move(line));
+    begin = end + 1;
+  }
+  return visible;
+}
+
+/// Why this rank cannot compute on its accelerator; empty if it can.
+std::string fault_of(int device) {
+  const device::DeviceFacts facts = device::device_facts(device);
+  if (facts.supported) return "";
+  return fmt::format("{} (compute capability {}.{})", facts.name, facts.major, facts.minor);
+}
+
+[[noreturn]] void fail_everywhere(const std::string& text) {
+  Error error(text);
+  error.mark_on_all_ranks();
+  throw error;
+}
+
+void check_support(comm::Comm& comm, int device) {
+  const std::vector<std::string> faults = gather_texts(comm, fault_of(device));
+  for (int r = 0; r < comm.size(); ++r)
+    if (!faults[r].empty())
+      fail_everywhere(
+          fmt::format("run.device: GPU of rank {}, got {} expected one that this program was built for ({}). "
+                      "build with CMAKE_CUDA_ARCHITECTURES set to its compute capability",
+                      r, faults[r], device::device_facts(device).architectures));
+}
+
+} // namespace
+
+std::vector<int> bind_devices(const std::vector<Visible>& ranks, bool sharing) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> users; // by host and identity
+  std::vector<int> chosen;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto& [host, devices] = ranks[r];
+    if (devices.empty())
+      fail("run.device: rank {} on host {}, got no GPU expected one. check nvidia-smi, CUDA_VISIBLE_DEVICES and the "
+           "job's "
+           "--gpus options",
+           r, host);
+    std::size_t best = 0;
+    for (std::size_t d = 1; d < devices.size(); ++d)
+      if (users[{host, devices[d]}].size() < users[{host, devices[best]}].size()) best = d;
+    std::vector<std::size_t>& sharers = users[{host, devices[best]}];
+    if (!sharers.empty() && !sharing)
+      fail("run.device: ranks {} and {} on host {}, got the same GPU ({}) expected one for each. {}, or set "
+           "run.share_devices = true",
+           sharers.front(), r, host, devices[best], one_each);
+    sharers.push_back(r);
+    chosen.push_back(static_cast<int>(best));
+  }
+  return chosen;
+}
+
+int choose_device(comm::Comm& comm, const BindingInput& input) {
+  if (input.device != "gpu" &&
+      (input.device == "cpu" || input.precision == DType::f64 || device::accelerator().empty())) {
+    if (!device::accelerator().empty() && input.precision != DType::f64)
+      fail_everywhere("run.device: cpu, got a program built for GPUs expected one built for CPUs. build with cmake "
+                      "--preset host, or set train.precision = \"fp64\"");
+    return -1;
+  }
+  if (device::accelerator().empty())
+    fail_everywhere("run.device: gpu, got a program built without GPUs expected one built with them. build with cmake "
+                    "--preset cuda");
+  if (input.precision == DType::f64)
+    fail_everywhere(
+        "run.device: gpu, got train.precision = \"fp64\" expected \"fp32\". fp64 runs the reference kernels, "
+        "which are for CPUs");
+  std::vector<Visible> ranks;
+  for (const std::string& text : gather_texts(comm, describe_own())) ranks.push_back(parse(text));
+  int device = -1;
+  try {
+    device = bind_devices(ranks, input.sharing)[comm.rank()];
+  } catch (const Error& error) {
+    fail_everywhere(error.what()); // found alike by all ranks
+  }
+  check_support(comm, device);
+  return device;
+}
+
+} // namespace soybean::runtime
