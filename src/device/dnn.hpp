@@ -1,6 +1,7 @@
 #pragma once
-// The contract a vendor library fulfils: convolutions and matrix products in fp32. One source per vendor implements it
-// (host/dnn_onednn.cpp); only src/kernels calls it. Hides primitives, their cache and the library's weight layouts.
+// The contract a vendor library fulfils: convolutions and matrix products of floats, as exec.math() says. One source
+// per vendor implements it (host/dnn_onednn.cpp, cuda/dnn.cpp); only src/kernels calls it. Hides primitives, their cache
+// and the library's weight layouts.
 #include "device/exec.hpp"
 
 #include <compare>
@@ -59,7 +60,7 @@ void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, 
                            void* scratch);
 
 /// c [m, n] = op(a) op(b), all row-major and dense; op(a) is [m, k], op(b) [k, n]. `a_transposed`: a is stored [k, m];
-/// `b_transposed`: b is stored [n, k].
+/// `b_transposed`: b is stored [n, k]. Operands begin at multiples of 16 bytes.
 struct Matmul {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;

@@ -68,7 +68,7 @@ struct Exec::Impl {
 
 Exec::Exec(int threads) : Exec(threads, -1) {}
 
-Exec::Exec(int threads, int device) : threads_(threads), device_(device) {
+Exec::Exec(int threads, int device, Math math) : threads_(threads), device_(device), math_(math) {
   ensure(threads >= 1, "a rank needs at least one thread");
   start_kokkos(device);
   impl_ = std::make_unique<Impl>(device);

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "kernels/dense_reference.hpp"
+#include "support/conv_cases.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,35 +17,10 @@ using device::Exec;
 using device::Matmul;
 using device::TensorView;
 using kernels::Call;
-
-template<class T>
-std::vector<T> draw(std::int64_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> value(-1, 1); // floats, so that float and double runs read the same numbers
-  std::vector<T> out(n);
-  for (T& x : out) x = T(value(random));
-  return out;
-}
-
-template<class A, class B>
-double relative_error(const std::vector<A>& a, const std::vector<B>& b) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += (double(a[i]) - double(b[i])) * (double(a[i]) - double(b[i]));
-    norm += double(b[i]) * double(b[i]);
-  }
-  return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
-}
-
-struct Sizes {
-  std::int64_t batch, in, out, spatial = 1;
-};
-
-/// x, w, y of a layer, or their gradients.
-template<class T>
-struct Tensors {
-  std::vector<T> x, w, y;
-};
+using support::draw;
+using support::relative_error;
+using support::Tensors;
+using Sizes = support::Dense;
 
 template<class T>
 Tensors<T> random_tensors(const Sizes& s) {
@@ -109,15 +85,7 @@ void expect_close(const Tensors<A>& a, const Tensors<B>& b, double tolerance) {
 TEST(Dense, EqualsTheDefinition) {
   for (int threads : {1, 2}) {
     const Exec exec(threads);
-    for (const Sizes& s : {Sizes{1, 1, 1},
-                           {1, 67, 3},
-                           {7, 13, 10},
-                           {32, 84, 10},
-                           {5, 3 * 49, 31, 49},
-                           {64, 300, 257},
-                           {17, 1031, 129},
-                           {3, 9, 1000},
-                           {129, 5, 65}}) {
+    for (const Sizes& s : support::dense_layers()) {
       SCOPED_TRACE(fmt::format("batch {} in {} out {}", s.batch, s.in, s.out));
       const Tensors<double> exact = naive(s, random_tensors<double>(s));
       expect_close(table_rows(exec, s, random_tensors<double>(s)), exact, 1e-13);
@@ -140,27 +108,20 @@ TEST(Dense, ReferenceSumsInTheSameOrderForAnyThreads) {
 
 TEST(Dense, AllTranspositionsOfTheProductAgree) {
   const Exec exec(2);
-  for (bool a_transposed : {false, true})
-    for (bool b_transposed : {false, true})
-      for (const Matmul& s :
-           {Matmul{23, 41, 67, a_transposed, b_transposed}, {1, 9, 300, a_transposed, b_transposed}}) {
-        const std::vector<double> a = draw<double>(s.m * s.k, 4), b = draw<double>(s.k * s.n, 5);
-        const std::vector<float> a32(a.begin(), a.end()), b32(b.begin(), b.end());
-        std::vector<double> exact(s.m * s.n), c(s.m * s.n);
-        std::vector<float> c32(s.m * s.n), oracle32(s.m * s.n);
-        for (std::int64_t i = 0; i < s.m; ++i)
-          for (std::int64_t j = 0; j < s.n; ++j)
-            for (std::int64_t k = 0; k < s.k; ++k)
-              exact[i * s.n + j] +=
-                  a[a_transposed ? k * s.m + i : i * s.k + k] * b[b_transposed ? j * s.k + k : k * s.n + j];
-        std::vector<std::byte> scratch(device::matmul_scratch_bytes(exec, s) + 1);
-        device::matmul(exec, s, a32.data(), b32.data(), c32.data(), scratch.data());
-        kernels::matmul_reference(exec, s, a.data(), b.data(), c.data());
-        kernels::matmul_reference(exec, s, a32.data(), b32.data(), oracle32.data());
-        EXPECT_LE(relative_error(c, exact), 1e-14);
-        EXPECT_LE(relative_error(c32, exact), 1e-6);
-        EXPECT_LE(relative_error(oracle32, exact), 1e-6);
-      }
+  for (const Matmul& s : support::products()) {
+    const std::vector<double> a = draw<double>(s.m * s.k, 4), b = draw<double>(s.k * s.n, 5);
+    const std::vector<float> a32(a.begin(), a.end()), b32(b.begin(), b.end());
+    const std::vector<double> exact = support::naive_product(s, a32, b32);
+    std::vector<double> c(s.m * s.n);
+    std::vector<float> c32(s.m * s.n), oracle32(s.m * s.n);
+    std::vector<std::byte> scratch(device::matmul_scratch_bytes(exec, s) + 1);
+    device::matmul(exec, s, a32.data(), b32.data(), c32.data(), scratch.data());
+    kernels::matmul_reference(exec, s, a.data(), b.data(), c.data());
+    kernels::matmul_reference(exec, s, a32.data(), b32.data(), oracle32.data());
+    EXPECT_LE(relative_error(c, exact), 1e-14);
+    EXPECT_LE(relative_error(c32, exact), 1e-6);
+    EXPECT_LE(relative_error(oracle32, exact), 1e-6);
+  }
 }
 
 template<class T>

@@ -1,0 +1,164 @@
+// The dnn contract on cuDNN and cuBLASLt. Activations stay NHWC; weights come and go as plain OIHW and are transposed
+// to OHWI in the scratch. Everything is queued in the Exec's stream; what a call needs lies in its scratch, and plans
+// are made once per shape.
+#include "device/dnn.hpp"
+
+#include "base/error.hpp"
+#include "device/cuda/dnn_context.hpp"
+#include "device/stream.hpp"
+
+#include <algorithm>
+
+namespace soybean::device {
+
+using cuda::check;
+
+DnnContext::Impl::Impl(const Exec& exec) : device(exec.device()), math(exec.math()) {
+  ensure(exec.on_device(), "convolutions and matrix products of floats on the host, in a build for accelerators");
+  cuda::use(device);
+  cudnnHandle_t dnn_handle = nullptr;
+  check(cudnnCreate(&dnn_handle), "cudnnCreate");
+  dnn = Unique<cuda::DnnTraits>(dnn_handle);
+  check(cudnnSetStream(dnn_handle, static_cast<cudaStream_t>(exec.stream().native())), "cudnnSetStream");
+  cublasLtHandle_t blas_handle = nullptr;
+  check(cublasLtCreate(&blas_handle), "cublasLtCreate");
+  blas = Unique<cuda::BlasTraits>(blas_handle);
+}
+
+const cuda::ConvPlan& DnnContext::Impl::conv(const Conv& shape, ConvPass pass) {
+  const auto found = convs.find({shape, pass});
+  if (found != convs.end()) return found->second;
+  cuda::use(device);
+  return convs.emplace(std::pair{shape, pass}, make_conv_plan(dnn.get(), shape, pass, math, limits)).first->second;
+}
+
+const cuda::ProductPlan& DnnContext::Impl::product(const Matmul& shape) {
+  const auto found = products.find(shape);
+  if (found != products.end()) return found->second;
+  cuda::use(device);
+  return products.emplace(shape, cuda::make_product_plan(blas.get(), shape, math)).first->second;
+}
+
+DnnContext::DnnContext(const Exec& exec) : impl_(std::make_unique<Impl>(exec)) {}
+DnnContext::~DnnContext() = default;
+
+namespace {
+
+bool nothing_to_sum(const Conv& c) {
+  return c.batch == 0 || c.in_channels == 0 || c.out_channels == 0 || c.out_height() <= 0 || c.out_width() <= 0;
+}
+
+bool is_empty(const Matmul& s) {
+  return s.m == 0 || s.n == 0 || s.k == 0;
+}
+
+void zero(const Exec& exec, float* data, std::int64_t n) {
+  exec.stream().zero(data, std::max<std::int64_t>(n, 0) * std::int64_t{sizeof(float)});
+}
+
+/// `count` of the convolution's images.
+Conv images_of(const Conv& conv, std::int64_t count) {
+  Conv part = conv;
+  part.batch = count;
+  return part;
+}
+
+std::byte* at(void* scratch, std::int64_t offset) {
+  return scratch == nullptr ? nullptr : static_cast<std::byte*>(scratch) + offset;
+}
+
+/// A pass as the caller gives it.
+struct ConvCall {
+  const Conv& conv;
+  ConvPass pass;
+  const float* first;
+  const float* second;
+  float* result;
+  void* scratch;
+};
+
+/// The call for images [begin, begin + count): weights are whole, gradients of weights add up.
+void run_images(DnnContext::Impl& impl, const ConvCall& call, const cuda::ConvOperands& whole, std::int64_t begin,
+                std::int64_t count) {
+  const cuda::ConvPlan& plan = impl.conv(images_of(call.conv, count), call.pass);
+  const std::int64_t x = begin * (call.conv.input_size() / call.conv.batch),
+                     y = begin * (call.conv.output_size() / call.conv.batch);
+  cuda::ConvOperands part = whole;
+  part.first += call.pass == ConvPass::forward ? x : y;
+  if (call.pass == ConvPass::backward_weights) part.second += x;
+  if (call.pass == ConvPass::forward) part.result += y;
+  if (call.pass == ConvPass::backward_data) part.result += x;
+  if (plan.workspace_bytes == 0) part.workspace = nullptr;
+  part.add = call.pass == ConvPass::backward_weights && begin > 0;
+  run_conv_plan(impl.dnn.get(), plan, call.pass, part);
+}
+
+/// Runs a pass, or clears the result when its sum is empty.
+void run_conv(const Exec& exec, const ConvCall& call, std::int64_t result_size) {
+  if (nothing_to_sum(call.conv)) return zero(exec, call.result, result_size);
+  DnnContext::Impl& impl = exec.dnn().impl();
+  cuda::use(impl.device);
+  const std::int64_t images = images_per_call(call.conv, impl.limits);
+  const cuda::ConvPlan& plan = impl.conv(images_of(call.conv, images), call.pass);
+  ensure(call.scratch != nullptr || plan.scratch_bytes() == 0, "a vendor call without its scratch");
+  cuda::ConvOperands whole{.first = call.first,
+                           .second = call.second,
+                           .result = call.result,
+                           .workspace = at(call.scratch, plan.weights_bytes)};
+  auto* inner_weights = static_cast<float*>(call.scratch);
+  const bool makes_weights = call.pass == ConvPass::backward_weights;
+  if (plan.transposes && makes_weights) whole.result = inner_weights;
+  if (plan.transposes && !makes_weights) {
+    bring_weights_in(impl.dnn.get(), plan, call.second, inner_weights);
+    whole.second = inner_weights;
+  }
+  for (std::int64_t begin = 0; begin < call.conv.batch; begin += images)
+    run_images(impl, call, whole, begin, std::min(images, call.conv.batch - begin));
+  if (plan.transposes && makes_weights) bring_weights_out(impl.dnn.get(), plan, inner_weights, call.result);
+}
+
+} // namespace
+
+std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass) {
+  if (nothing_to_sum(conv)) return 0;
+  DnnContext::Impl& impl = exec.dnn().impl();
+  const std::int64_t images = images_per_call(conv, impl.limits), rest = conv.batch % images;
+  std::int64_t bytes = impl.conv(images_of(conv, images), pass).scratch_bytes();
+  if (rest > 0) bytes = std::max(bytes, impl.conv(images_of(conv, rest), pass).scratch_bytes());
+  return bytes;
+}
+
+std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass) {
+  if (nothing_to_sum(conv)) return "none";
+  DnnContext::Impl& impl = exec.dnn().impl();
+  return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), pass).name;
+}
+
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch) {
+  run_conv(exec, {conv, ConvPass::forward, x, w, y, scratch}, conv.output_size());
+}
+
+void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch) {
+  run_conv(exec, {conv, ConvPass::backward_data, dy, w, dx, scratch}, conv.input_size());
+}
+
+void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, const float* x, float* dw,
+                           void* scratch) {
+  run_conv(exec, {conv, ConvPass::backward_weights, dy, x, dw, scratch}, conv.weight_size());
+}
+
+std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape) {
+  return is_empty(shape) ? 0 : exec.dnn().impl().product(shape).workspace_bytes;
+}
+
+void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch) {
+  if (is_empty(shape)) return zero(exec, c, shape.m * shape.n);
+  DnnContext::Impl& impl = exec.dnn().impl();
+  cuda::use(impl.device);
+  const cuda::ProductPlan& plan = impl.product(shape);
+  ensure(scratch != nullptr || plan.workspace_bytes == 0, "a vendor call without its scratch");
+  run_product_plan(impl.blas.get(), plan, {.a = a, .b = b, .c = c, .workspace = scratch},
+                   static_cast<cudaStream_t>(exec.stream().native()));
+}
+
+} // namespace soybean::device
