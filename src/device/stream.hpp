@@ -44,7 +44,8 @@ public:
   Event& operator=(Event&&) = delete;
 
   void record(Stream& stream);
-  bool done() const; ///< all that was queued before `record` is done; true if never recorded
+  bool done() const;        ///< all that was queued before `record` is done; true if never recorded
+  void synchronise() const; ///< the host waits for that
   void* native() const noexcept { return native_; }
 
 private:

@@ -2,11 +2,14 @@
 
 #include "base/error.hpp"
 #include "device/memory.hpp"
+#include "device/stream.hpp"
 #include "kernels/kernel.hpp"
 #include "runtime/transfer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <map>
 
 namespace soybean::runtime {
@@ -71,6 +74,14 @@ struct Executor::Prepared {
   program::Layout layout;
   std::vector<Ready> ready;
   Profile profile;
+};
+
+/// Metrics of one run, 8 bytes for each, and the mark behind their copies.
+struct Executor::Queued {
+  Queued(int device, std::size_t metrics) : values(device, static_cast<std::int64_t>(8 * metrics)), copied(device) {}
+  device::HostBuffer values;
+  device::Event copied;
+  std::vector<DType> dtypes;
 };
 
 namespace {
@@ -222,20 +233,21 @@ private:
 };
 
 template<class T>
-double scalar_of(const device::Exec& exec, const TensorView& view) {
+double as_double(const void* data) {
   T value;
-  device::copy_to_host(exec, &value, view.data, sizeof(value));
+  std::memcpy(&value, data, sizeof(value));
   return static_cast<double>(value);
 }
 
-double scalar(const device::Exec& exec, const TensorView& view) {
-  switch (view.dtype) {
+/// The scalar that lies at `data`, in the host's memory.
+double scalar(DType dtype, const void* data) {
+  switch (dtype) {
   case DType::f32:
-    return scalar_of<float>(exec, view);
+    return as_double<float>(data);
   case DType::f64:
-    return scalar_of<double>(exec, view);
+    return as_double<double>(data);
   case DType::i32:
-    return scalar_of<std::int32_t>(exec, view);
+    return as_double<std::int32_t>(data);
   }
   return 0;
 }
@@ -260,6 +272,8 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
   arena_ = device::Arena(context.exec, bytes);
   for (auto& p : programs_) p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
   list_blocks();
+  for (int slot = 0; slot < metric_slots; ++slot)
+    slots_.push_back(std::make_unique<Queued>(context.exec.device(), graph.metrics.size()));
 }
 
 Executor::~Executor() = default;
@@ -322,7 +336,6 @@ void Executor::run(int program) {
       break;
     }
   }
-  context_.exec.fence();
   meter.finish();
 }
 
@@ -355,9 +368,36 @@ TensorView Executor::view(int program, BufferId buffer) const {
 }
 
 std::vector<double> Executor::metrics(int program) const {
-  context_.exec.fence();
   std::vector<double> values;
-  for (BufferId b : at(program).program.metrics) values.push_back(scalar(context_.exec, view(program, b)));
+  for (BufferId b : at(program).program.metrics) {
+    const TensorView metric = view(program, b);
+    std::array<std::byte, 8> bytes;
+    device::copy_to_host(context_.exec, bytes.data(), metric.data, size_of(metric.dtype));
+    values.push_back(scalar(metric.dtype, bytes.data()));
+  }
+  return values;
+}
+
+void Executor::queue_metrics(int program) {
+  ensure(queued_ - taken_ < metric_slots, "executor: more metrics queued than taken");
+  Queued& slot = *slots_[queued_++ % metric_slots];
+  device::Stream& stream = context_.exec.stream();
+  slot.dtypes.clear();
+  for (BufferId b : at(program).program.metrics) {
+    const TensorView metric = view(program, b);
+    stream.copy(slot.values.data() + 8 * slot.dtypes.size(), metric.data, size_of(metric.dtype));
+    slot.dtypes.push_back(metric.dtype);
+  }
+  slot.copied.record(stream);
+}
+
+std::vector<double> Executor::take_metrics() {
+  ensure(taken_ < queued_, "executor: no metrics queued");
+  Queued& slot = *slots_[taken_++ % metric_slots];
+  slot.copied.synchronise();
+  std::vector<double> values;
+  for (std::size_t k = 0; k < slot.dtypes.size(); ++k)
+    values.push_back(scalar(slot.dtypes[k], slot.values.data() + 8 * k));
   return values;
 }
 

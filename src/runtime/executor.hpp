@@ -30,7 +30,7 @@ public:
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs one step of programs[program]. Collective over the context's ranks.
+  /// Runs one step of programs[program]; on an accelerator queues it. Collective over the context's ranks.
   void run(int program);
   /// Runs one compute instruction of a program alone, on whatever its operands hold: for verification.
   void compute(int program, std::size_t instruction);
@@ -42,8 +42,13 @@ public:
   const std::vector<Block>& fed() const noexcept { return fed_; }
   /// The memory of a buffer; its contents are only there during its life.
   device::TensorView view(int program, program::BufferId buffer) const;
-  /// Values of Graph::metrics after the latest run of that program, the same on every rank.
+  /// Values of Graph::metrics after the latest run of that program, the same on every rank. Waits for it.
   std::vector<double> metrics(int program) const;
+  /// The same in two halves, so that an accelerator goes on while the host looks at an earlier step: queue_metrics
+  /// after a run, take_metrics, in the same order, later; at most `metric_slots` may be queued.
+  void queue_metrics(int program);
+  std::vector<double> take_metrics();
+  static constexpr int metric_slots = 2;
 
   const program::Program& program(int program) const;
   const program::Layout& layout(int program) const;
@@ -53,6 +58,7 @@ public:
 
 private:
   struct Prepared; // one program, ready to run
+  struct Queued;   // metrics on their way to the host
   void list_blocks();
   const Prepared& at(int program) const;
 
@@ -61,6 +67,8 @@ private:
   std::vector<std::unique_ptr<Prepared>> programs_;
   device::Arena arena_;
   std::vector<Block> persistent_, fed_;
+  std::vector<std::unique_ptr<Queued>> slots_;
+  std::int64_t queued_ = 0, taken_ = 0;
 };
 
 /// Bytes of arena the programs would take on this rank: what the executor would allocate. For preflight and reports.

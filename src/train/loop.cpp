@@ -15,17 +15,15 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <optional>
+#include <utility>
 
 namespace soybean::train {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// What ranks tell each other after every step.
 struct StepNews {
@@ -60,7 +58,14 @@ data::Order order_of(const Job& job) {
   return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
 }
 
-/// One run of the loop: state shared by its steps.
+/// A step that was run, or queued on an accelerator, and whose numbers the host has not looked at yet.
+struct Pending {
+  std::int64_t done; ///< steps, with it
+  runtime::Totals totals;
+};
+
+/// One run of the loop: state shared by its steps. On an accelerator the host looks at a step's numbers when the next
+/// one is queued, so that neither waits for the other.
 class Loop {
 public:
   Loop(const Job& job, runtime::Executor& executor, const LoopOptions& options)
@@ -80,7 +85,8 @@ public:
 private:
   void open_files();
   void one_step(std::int64_t step, const data::Batch& batch);
-  void record(std::int64_t done, const StepTotals& totals);
+  void settle(std::size_t most_left);
+  void record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values);
   void validate_if_due(std::int64_t done);
   void checkpoint_if_due(std::int64_t done, bool last);
   void note(const std::string& text) {
@@ -100,6 +106,8 @@ private:
   std::int64_t saved_ = -1, validated_ = -1;
   std::optional<Progress> progress_;
   std::optional<MetricsFile> metrics_;
+  std::deque<Pending> pending_;
+  Clock::time_point mark_; ///< when the step before the pending ones was settled, or the first of them begun
   LoopResult result_;
 };
 
@@ -113,19 +121,31 @@ void Loop::open_files() {
 }
 
 void Loop::one_step(std::int64_t step, const data::Batch& batch) {
-  const auto begin = Clock::now();
+  if (pending_.empty()) mark_ = Clock::now();
   feed(job_.graph, executor_, batch);
   feed_hyper(job_.graph, executor_, learning_rate(job_.config.train, order_, step), step);
   executor_.run(train_program);
-  const runtime::Totals& last = executor_.profile(train_program).last;
-  const StepTotals totals = gather(comm_, {stop_signal(), last.data_bytes, last.control_bytes, since(begin),
-                                           last.computing_seconds, last.waiting_seconds});
-  result_.signal = totals.signal;
-  record(step + 1, totals);
+  executor_.queue_metrics(train_program);
+  pending_.push_back({step + 1, executor_.profile(train_program).last});
+  settle(executor_.context().exec.on_device() ? 1 : 0);
 }
 
-void Loop::record(std::int64_t done, const StepTotals& totals) {
-  const std::vector<double> values = executor_.metrics(train_program);
+/// Looks at the numbers of all pending steps but the latest `most_left`.
+void Loop::settle(std::size_t most_left) {
+  while (pending_.size() > most_left) {
+    const Pending step = pending_.front();
+    pending_.pop_front();
+    const std::vector<double> values = executor_.take_metrics();
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
+    const StepTotals totals = gather(comm_, {stop_signal(), step.totals.data_bytes, step.totals.control_bytes, seconds,
+                                             step.totals.computing_seconds, step.totals.waiting_seconds});
+    result_.signal = totals.signal;
+    record(step.done, totals, values);
+  }
+}
+
+void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values) {
   const double batch = static_cast<double>(job_.config.data.batch);
   StepRecord record{.step = done,
                     .epoch = static_cast<double>(done) * batch / static_cast<double>(order_.samples),
@@ -165,6 +185,7 @@ void Loop::validate_if_due(std::int64_t done) {
   const std::int64_t every = job_.config.train.validate_every;
   const bool end_of_epoch = every > 0 && epoch_of(order_, done) / every > epoch_of(order_, done - 1) / every;
   if (!end_of_epoch && done != last_step_) return;
+  settle(0);
   const Validation v = validate(job_, executor_);
   validated_ = done;
   result_.summary.validation = v;
@@ -176,6 +197,7 @@ void Loop::checkpoint_if_due(std::int64_t done, bool last) {
   if (options_.run_dir.empty() || job_.config.checkpoint.keep == 0 || saved_ == done) return;
   const std::int64_t every = job_.config.checkpoint.every;
   if (!last && (every == 0 || done % every != 0)) return;
+  settle(0);
   const std::string path = write_checkpoint(job_, executor_, options_.run_dir, done);
   saved_ = done;
   note(fmt::format("step {}: checkpoint {}", done, path));
@@ -196,6 +218,7 @@ LoopResult Loop::run() {
       validate_if_due(step);
       checkpoint_if_due(step, step == last_step_);
     }
+    settle(0);
   }
   if (step == last_step_) result_.signal = 0; // it came too late to stop anything
   if (result_.signal != 0) checkpoint_if_due(step, true);

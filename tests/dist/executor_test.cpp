@@ -116,8 +116,10 @@ protected:
     }
   }
 
-  void compare_metrics(const Executor& parallel, const Executor& serial, int program, const std::string& what) {
+  void compare_metrics(Executor& parallel, const Executor& serial, int program, const std::string& what) {
     const std::vector<double> got = parallel.metrics(program), expected = serial.metrics(program);
+    parallel.queue_metrics(program);
+    EXPECT_EQ(parallel.take_metrics(), got) << what;
     EXPECT_NEAR(got[0], expected[0], 1e-9 * std::max(1.0, std::abs(expected[0]))) << what;
     EXPECT_EQ(got[1], expected[1]) << what;
   }

@@ -29,6 +29,7 @@ void Event::record(Stream&) {}
 bool Event::done() const {
   return true;
 }
+void Event::synchronise() const {}
 
 HostBuffer::HostBuffer(int device, std::int64_t bytes) : bytes_(bytes), device_(device) {
   if (bytes > 0)
