@@ -11,16 +11,20 @@ std::string accelerator();
 /// How many this process sees (CUDA_VISIBLE_DEVICES and the launcher's limits applied); 0 without a driver.
 int device_count();
 
+/// The same for one accelerator in all processes of a host. Takes up nothing on it.
+std::string device_id(int device);
+
 struct DeviceFacts {
   std::string name;
-  std::string id;            ///< the same for one accelerator in all processes of a host (PCI address or UUID)
+  std::string id;            ///< device_id
   int major = 0, minor = 0;  ///< compute capability
   std::int64_t memory = 0;   ///< bytes in all
   std::int64_t free = 0;     ///< bytes free now
   std::string architectures; ///< that this program was compiled for; empty: any
   bool supported = true;     ///< this program has code for it
 };
-DeviceFacts device_facts(int device); ///< throws Error when it does not answer
+/// Takes up what a process takes up on an accelerator it works on. Throws Error when the device does not answer.
+DeviceFacts device_facts(int device);
 
 /// Versions of driver and libraries, one line for reports; "" in a build without accelerators.
 std::string accelerator_versions();

@@ -29,7 +29,7 @@ std::vector<std::string> gather_texts(comm::Comm& comm, const std::string& mine)
 /// Host and identities, a line each; the other way in `parse`.
 std::string describe_own() {
   std::string text = host_name();
-  for (int d = 0; d < device::device_count(); ++d) text += '\n' + device::device_facts(d).id;
+  for (int d = 0; d < device::device_count(); ++d) text += '\n' + device::device_id(d);
   return text;
 }
 

@@ -5,9 +5,9 @@
 #include "device/arena.hpp"
 #include "device/devices.hpp"
 #include "device/dnn.hpp"
-#include "device/memory.hpp"
 #include "device/stream.hpp"
 #include "support/conv_cases.hpp"
+#include "support/device_floats.hpp"
 
 #include <fmt/format.h>
 
@@ -21,25 +21,7 @@ namespace {
 using namespace soybean;
 using device::Arena;
 using device::Exec;
-
-/// Floats of an Exec's memory.
-struct Floats {
-  Floats(const Exec& e, const std::vector<float>& values)
-      : exec(e), arena(e, bytes_of(values.size())), size(values.size()) {
-    device::copy_from_host(exec, arena.data(), values.data(), bytes_of(size));
-  }
-  static std::int64_t bytes_of(std::size_t n) { return static_cast<std::int64_t>(n * sizeof(float)); }
-  std::vector<float> values() const {
-    std::vector<float> result(size);
-    device::copy_to_host(exec, result.data(), arena.data(), bytes_of(size));
-    return result;
-  }
-  float* data() const { return arena.at<float>(0); }
-
-  const Exec& exec;
-  Arena arena;
-  std::size_t size;
-};
+using Floats = support::DeviceFloats;
 
 /// One line; false when the error is too large.
 bool report(const std::string& what, double error, double tolerance) {
@@ -76,7 +58,7 @@ bool check_product(const Exec& exec, const device::Matmul& s, double tolerance) 
   device::matmul(exec, s, da.data(), db.data(), dc.data(), scratch.data());
   exec.fence();
   if (recording.begin(exec.stream())) {
-    exec.stream().zero(dc.data(), dc.arena.bytes());
+    exec.stream().zero(dc.data(), dc.bytes());
     device::matmul(exec, s, da.data(), db.data(), dc.data(), scratch.data());
     recording.end(exec.stream());
     recording.launch(exec.stream());

@@ -94,7 +94,7 @@ const Perf* choose(const std::array<Perf, N>& offered, int count, Math math, std
   for (int i = 0; i < count; ++i) {
     const Perf& perf = offered[static_cast<std::size_t>(i)];
     if (!is_eligible(perf, math)) continue;
-    if (perf.memory <= static_cast<std::size_t>(workspace_bytes)) return &perf;
+    if (static_cast<std::int64_t>(perf.memory) <= workspace_bytes) return &perf;
     if (least == nullptr || perf.memory < least->memory) least = &perf;
   }
   return least;

@@ -21,6 +21,12 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
+cudaDeviceProp properties_of(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties;
+}
+
 std::string cuda_version(int number) {
   return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
@@ -43,9 +49,12 @@ int device_count() {
   return count;
 }
 
+std::string device_id(int device) {
+  return uuid_text(properties_of(device).uuid);
+}
+
 DeviceFacts device_facts(int device) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const cudaDeviceProp properties = properties_of(device);
   cuda::use(device);
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

@@ -1,0 +1,80 @@
+#pragma once
+// What the stand-ins share among themselves. Included by them alone.
+#include "standins/standins.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace soybean::standins {
+
+struct Memory {
+  std::int64_t bytes = 0;
+  int device = 0;
+  bool page_locked = false; ///< the host's
+};
+
+struct State {
+  Counts counts;
+  std::vector<std::string> faults, calls;
+  std::int64_t calls_until_failure = 0;
+  std::vector<Accelerator> accelerators{Accelerator{}};
+  bool driver = true, recording = false;
+  std::int64_t first_workspace = 4096;
+  bool deterministic = true;
+  int device = 0; ///< set by cudaSetDevice
+  std::map<std::uintptr_t, Memory> memory;
+  std::set<const void*> streams_used;
+  std::string math;
+  std::map<std::string, int> handles; ///< alive, by kind
+};
+State& state();
+
+/// Notes the call; false: it shall fail.
+bool enter(const char* call);
+void fault(const std::string& text);
+
+/// All handles of a kind, the destroyed ones too, so that their use is recognised.
+template<class T>
+class Handles {
+public:
+  explicit Handles(const char* kind) : kind_(kind) {}
+
+  T* make() {
+    auto owned = std::make_unique<T>();
+    T* handle = owned.get();
+    alive_[handle] = std::move(owned);
+    ++state().handles[kind_];
+    return handle;
+  }
+  /// True if it is one of ours and alive; otherwise that is a fault of `call`.
+  bool check(T* handle, const char* call) const {
+    if (alive_.contains(handle)) return true;
+    fault(std::string(call) + (dead_.contains(handle) ? ": a destroyed " : ": no ") + kind_);
+    return false;
+  }
+  bool destroy(T* handle, const char* call) {
+    if (!check(handle, call)) return false;
+    dead_[handle] = std::move(alive_[handle]);
+    alive_.erase(handle);
+    --state().handles[kind_];
+    return true;
+  }
+
+private:
+  const char* kind_;
+  std::map<T*, std::unique_ptr<T>> alive_, dead_;
+};
+
+/// Does the work, or puts it into the recording the stream is in. False, and a fault, when the stream is not alive or
+/// is another accelerator's than the one set.
+bool enqueue(cudaStream_t stream, const char* call, std::function<void()> work);
+
+/// True if [data, data + bytes) lies in one block of the accelerator's memory; otherwise that is a fault of `call`.
+bool is_device_memory(const void* data, std::int64_t bytes, const char* call, const char* what);
+
+} // namespace soybean::standins
