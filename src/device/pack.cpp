@@ -1,6 +1,7 @@
 #include "device/pack.hpp"
 
 #include "base/error.hpp"
+#include "device/memory.hpp"
 #include "device/rows.hpp"
 #include "device/staging.hpp"
 #include "device/stream.hpp"
@@ -349,7 +350,7 @@ void upload(const Exec& exec, const void* host, const TensorView& view, const Bo
   for_each_slab(view, box, [&](const Box& part, std::int64_t first) {
     const std::int64_t bytes = volume(part) * size_of(view.dtype);
     void* staged = staging(exec, bytes);
-    exec.stream().copy(staged, static_cast<const std::byte*>(host) + first * size_of(view.dtype), bytes);
+    copy_from_host(exec, staged, static_cast<const std::byte*>(host) + first * size_of(view.dtype), bytes);
     unpack(exec, staged, view, part, Order::logical);
   });
 }

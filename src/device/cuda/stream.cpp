@@ -89,7 +89,7 @@ void Stream::wait(const Event& event) {
   const auto marked = static_cast<cudaEvent_t>(event.native());
   if (marked == nullptr) return;
   if (device_ < 0) { // the host's work is done when its call returns, so it can not begin before
-    check(cudaEventSynchronize(marked), "cudaEventSynchronize");
+    event.synchronise();
     return;
   }
   use(device_);
@@ -130,6 +130,10 @@ bool Event::done() const {
   }
   check(code, "cudaEventQuery");
   return true;
+}
+
+void Event::synchronise() const {
+  if (device_ >= 0) check(cudaEventSynchronize(static_cast<cudaEvent_t>(native_)), "cudaEventSynchronize");
 }
 
 HostBuffer::HostBuffer(int device, std::int64_t bytes) : bytes_(bytes), device_(device) {

@@ -81,6 +81,8 @@ TEST_F(CudaStream, EventsOrderStreamsAndTellWhenTheyAreDone) {
   EXPECT_EQ(standins::counts().host_waits, 0);
   host.wait(event); // the host's queue works at once, so it has to wait
   EXPECT_EQ(standins::counts().host_waits, 1);
+  event.synchronise();
+  EXPECT_EQ(standins::counts().host_waits, 2);
   EXPECT_THROW(event.record(host), Bug);
 }
 
@@ -111,6 +113,7 @@ TEST_F(CudaStream, OfTheHostNeedsNoAccelerator) {
   event.record(stream);
   same.wait(event);
   same.synchronise();
+  event.synchronise();
   EXPECT_TRUE(event.done());
   EXPECT_TRUE(equal(from, to));
   EXPECT_FALSE(Recording().begin(stream));
