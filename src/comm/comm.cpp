@@ -1,10 +1,14 @@
 #include "comm/comm.hpp"
 
 #include "base/error.hpp"
+#include "comm/accelerator.hpp"
+#include "comm/hierarchical.hpp"
 #include "comm/mpi.hpp"
+#include "comm/staged.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace soybean::comm {
 
@@ -58,13 +62,85 @@ std::string broadcast_text(Comm& comm, const std::string& text, int root) {
   return result;
 }
 
-std::unique_ptr<Comm> make_comm(const std::string& name) {
-  if (name != "mpi" && name != "mpi_library")
-    fail("comm: back end, got \"{}\" expected \"mpi\" or \"mpi_library\". See the README on parallel.comm", name);
+namespace {
+
+/// Hosts numbered in the order in which they first appear.
+std::vector<int> numbered(const std::vector<std::string>& names, int size) {
+  std::vector<int> hosts(names.empty() ? static_cast<std::size_t>(size) : 0);
+  std::vector<std::string> seen;
+  for (const std::string& name : names) {
+    hosts.push_back(static_cast<int>(std::find(seen.begin(), seen.end(), name) - seen.begin()));
+    if (hosts.back() == std::ssize(seen)) seen.push_back(name);
+  }
+  return hosts;
+}
+
+std::unique_ptr<Comm> make_mpi(const Place& place, int size, bool library = false) {
+  auto mpi = std::make_unique<MpiComm>(MpiOptions{.library = library, .hosts = numbered(place.hosts, size)});
+  if (place.device < 0) return mpi;
+  return std::make_unique<StagedComm>(std::move(mpi));
+}
+
+/// NCCL's or the like's control traffic goes to MPI.
+std::unique_ptr<Comm> make_accelerated(const Place& place, int size) {
+  if (place.device < 0) return make_mpi(place, size);
+  return make_accelerator_comm(make_mpi({.hosts = place.hosts}, size), place);
+}
+
+bool accelerated(const Place& place, int size) {
+  if (place.device < 0 || accelerator_comm().empty()) return false;
+  return !devices_shared(*make_mpi({}, size), place);
+}
+
+std::unique_ptr<Comm> make_auto(const Place& place, int size) {
+  return accelerated(place, size) ? make_accelerated(place, size) : make_mpi(place, size);
+}
+
+std::unique_ptr<Comm> make_hierarchical(const Place& place, int size) {
+  const std::vector<int> hosts = numbered(place.hosts, size);
+  Halves halves{.inside = nullptr, .between = make_mpi(place, size), .after = nullptr};
+  if (accelerated(place, size)) {
+    halves.inside = make_accelerated(place, size);
+  } else {
+    halves.inside = make_mpi(place, size);
+    halves.after = make_mpi(place, size);
+  }
+  return std::make_unique<HierarchicalComm>(std::move(halves), hosts);
+}
+
+struct Row {
+  std::string name;
+  std::unique_ptr<Comm> (*make)(const Place& place, int size);
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> table{{"auto", make_auto},
+                         {"mpi", [](const Place& place, int size) { return make_mpi(place, size); }},
+                         {"mpi_library", [](const Place& place, int size) { return make_mpi(place, size, true); }},
+                         {"hierarchical", make_hierarchical}};
+  if (!accelerator_comm().empty()) table.push_back({accelerator_comm(), make_accelerated});
+  return table;
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::vector<Row>& table) {
+  std::string known;
+  for (const Row& row : table) known += (known.empty() ? "" : ", ") + row.name;
+  Error error(fmt::format("comm: back end, got \"{}\" expected one that this build has: {}. {}", name, known,
+                          name == "nccl" ? "NCCL needs a build with CUDA" : "See the README on parallel.comm"));
+  error.mark_on_all_ranks();
+  throw error;
+}
+
+} // namespace
+
+std::unique_ptr<Comm> make_comm(const std::string& name, const Place& place) {
+  const std::vector<Row> table = rows();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const Row& r) { return r.name == name; });
+  if (row == table.end()) refuse(name, table);
   int size = 1;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  if (size == 1) return make_self_comm();
-  return std::make_unique<MpiComm>(MpiOptions{.library = name == "mpi_library"});
+  ensure(place.hosts.empty() || std::ssize(place.hosts) == size, "one host per rank");
+  return size == 1 ? make_self_comm() : row->make(place, size);
 }
 
 } // namespace soybean::comm

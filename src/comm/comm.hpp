@@ -1,11 +1,14 @@
 #pragma once
 // Collectives between ranks. `Comm` is one of the project's two virtual interfaces: back ends are mpi (own ring and
-// pairwise schedules), mpi_library (MPI's own collectives) and self (one rank); later nccl and hierarchical.
-// Counts bytes where they are handed over, so that planned and moved bytes can be compared.
+// pairwise schedules), mpi_library (MPI's own collectives), self (one rank) and those on top of others: hierarchical,
+// staged, and in CUDA builds nccl. Counts bytes where they are handed over, so that planned and moved bytes can be
+// compared.
 #include "base/types.hpp"
 #include "device/exec.hpp"
+#include "device/stream.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +50,8 @@ struct Counters {
   std::int64_t received_bytes = 0; ///< data received by this rank, counted from the receives actually posted
   std::int64_t control_bytes = 0;  ///< received by collectives marked control and by the blocking helpers
   double waiting_seconds = 0;      ///< in wait()
+  /// Of received_bytes, those that MPI brought from ranks of other hosts, where the back end was told who is where.
+  std::int64_t outside_bytes = 0;
 };
 
 class Comm {
@@ -54,15 +59,25 @@ public:
   virtual ~Comm() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Makes what reductions in these groups need (an accelerator's communicators), so that start need not. Called before
+  /// the first start; every rank gives the groups it is in, as many as all others and in the same order.
+  virtual void prepare(const std::vector<std::vector<int>>& groups) { static_cast<void>(groups); }
   /// Begins a collective on what exec's queued kernels have written, in exec's memory; never blocks on other ranks.
-  /// Buffers must stay valid until wait.
+  /// Buffers and exec must stay valid until wait.
   virtual Token start(const Collective& collective, const device::Exec& exec) = 0;
-  /// Returns when the collective is done on this rank, on an accelerator: when kernels queued from now on come after it.
-  /// Progresses all that are under way. If `stall_seconds` pass
-  /// without any progress, the watchdog throws Error(failed) naming the label and the ranks that are missing.
+  /// Returns when the collective is done on this rank, on an accelerator: when kernels queued from now on come after
+  /// it. Progresses all that are under way. If `stall_seconds` pass without any progress, the watchdog throws
+  /// Error(failed) naming the label and the ranks that are missing.
   virtual void wait(Token token) = 0;
-  /// Progresses what is under way without blocking; called between kernels.
-  virtual void poll() = 0;
+  /// True when wait(token) would return at once and hold up no kernel. Progresses nothing.
+  virtual bool done(Token token) const = 0;
+  /// Progresses what is under way without blocking; called between kernels. Returns whether anything moved.
+  virtual bool poll() = 0;
+  /// Whether collectives of Execs on accelerators are nothing but queued work, so that a step can be recorded and
+  /// launched again (device/stream.hpp). What is launched again is not counted again.
+  virtual bool recordable() const { return false; }
+  /// The host waits for what the event marks, and so for the collectives before it, under the watchdog.
+  virtual void fence(const device::Event& event) { event.synchronise(); }
 
   // Small blocking helpers for control traffic (never counted as data), in program order on the calling thread.
   virtual void barrier() = 0;
@@ -73,11 +88,10 @@ public:
   virtual void send(const void* data, std::int64_t bytes, int peer, int tag) = 0;
   virtual void receive(void* data, std::int64_t bytes, int peer, int tag) = 0;
 
-  const Counters& counters() const { return counters_; }
+  virtual Counters counters() const = 0;
   double stall_seconds = 600;
-
-protected:
-  Counters counters_;
+  /// Set by a Comm on top of this one: called while a call here blocks, returns whether it moved anything.
+  std::function<bool()> meanwhile;
 };
 
 /// Summed over ranks (in rank order), the largest of all ranks; every rank gets the result.
@@ -87,9 +101,21 @@ double max(Comm& comm, double value);
 std::int64_t max(Comm& comm, std::int64_t value);
 std::string broadcast_text(Comm& comm, const std::string& text, int root = 0);
 
-/// Back ends by name: "mpi" (default), "mpi_library". One rank always gets "self". MPI must be initialised
-/// (comm/mpi_session.hpp). Throws Error for an unknown name.
-std::unique_ptr<Comm> make_comm(const std::string& name);
+/// Where the ranks run, for back ends that need to know.
+struct Place {
+  int device = -1;                     ///< this rank's accelerator; -1: the host
+  std::vector<std::string> hosts = {}; ///< the host of each rank (comm/mpi_session.hpp: host_names); empty: all on one
+};
+
+/// Back ends by name. MPI must be initialised (comm/mpi_session.hpp); all ranks ask for the same. One rank always gets
+/// "self".
+/// auto          nccl on accelerators of a build that has it, none of which is shared by ranks; else mpi
+/// mpi           own schedules of MPI messages; data of accelerators goes by way of the host's memory
+/// mpi_library   the same with the library's reductions
+/// hierarchical  in stages inside hosts (nccl where auto gives it, else mpi) and between them (mpi)
+/// nccl          NCCL everywhere; in a program that trains on the host: mpi
+/// Throws Error, on all ranks, for other names and those this build has not.
+std::unique_ptr<Comm> make_comm(const std::string& name, const Place& place = {});
 std::unique_ptr<Comm> make_self_comm();
 
 } // namespace soybean::comm

@@ -36,6 +36,7 @@ MpiComm::MpiComm(const MpiOptions& options) : options_(options), data_(duplicate
   int known = 0;
   check(MPI_Comm_get_attr(data_.get(), MPI_TAG_UB, &highest, &known), "MPI_Comm_get_attr");
   if (known) tags_ = Token{*highest} + 1;
+  ensure(options.hosts.empty() || std::ssize(options.hosts) == size_, "one host per rank");
 }
 
 // Only after an error is anything still under way here; MPI is told to forget it.
@@ -67,6 +68,7 @@ std::unique_ptr<MpiComm::Flow> MpiComm::idle_flow() {
 }
 
 Token MpiComm::start(const Collective& collective, const device::Exec& exec) {
+  if (exec.on_device()) ensure(false, "MPI's messages are in the host's memory");
   exec.fence(); // what is sent must have been computed
   std::unique_ptr<Flow> flow = idle_flow();
   flow->token = started_++;
@@ -106,8 +108,18 @@ void MpiComm::post_receive(Flow& flow) {
   check(MPI_Irecv(into, static_cast<int>(r.bytes), MPI_BYTE, r.peer, tag_of(flow), data_.get(),
                   &flow.receive_requests[slot]),
         "MPI_Irecv");
-  (flow.collective.control ? counters_.control_bytes : counters_.received_bytes) += r.bytes;
+  count(flow, r);
   ++flow.receives_posted;
+}
+
+void MpiComm::count(const Flow& flow, const Receive& receive) {
+  if (flow.collective.control) {
+    counters_.control_bytes += receive.bytes;
+    return;
+  }
+  counters_.received_bytes += receive.bytes;
+  const std::vector<int>& hosts = options_.hosts;
+  if (!hosts.empty() && hosts[receive.peer] != hosts[rank_]) counters_.outside_bytes += receive.bytes;
 }
 
 void MpiComm::post_send(Flow& flow) {
@@ -186,19 +198,32 @@ bool MpiComm::advance_all() {
   return any;
 }
 
-void MpiComm::poll() {
-  advance_all();
+bool MpiComm::advance_everything() {
+  const bool any = advance_all();
+  return (meanwhile && meanwhile()) || any;
+}
+
+bool MpiComm::poll() {
+  return advance_all();
+}
+
+MpiComm::FlowAt MpiComm::find(Token token) const {
+  const auto found = std::find_if(flows_.begin(), flows_.end(), [&](const auto& flow) { return flow->token == token; });
+  if (found == flows_.end()) ensure(false, fmt::format("wait for token {}, which is not under way", token));
+  return found;
+}
+
+bool MpiComm::done(Token token) const {
+  return (*find(token))->done();
 }
 
 void MpiComm::wait(Token token) {
-  const auto found = std::find_if(flows_.begin(), flows_.end(), [&](const auto& flow) { return flow->token == token; });
-  if (found == flows_.end()) ensure(false, fmt::format("wait for token {}, which is not under way", token));
-  Flow& flow = **found;
+  Flow& flow = **find(token);
   const double begin = seconds_now();
   double moved = begin;
   Backoff backoff;
   while (!flow.done()) {
-    if (advance_all()) {
+    if (advance_everything()) {
       moved = seconds_now();
       backoff.reset();
     } else if (!flow.done()) {
@@ -207,6 +232,7 @@ void MpiComm::wait(Token token) {
     }
   }
   counters_.waiting_seconds += seconds_now() - begin;
+  const auto found = flows_.begin() + (find(token) - flows_.cbegin()); // others may have come and gone meanwhile
   idle_.push_back(std::move(*found));
   flows_.erase(found);
 }

@@ -17,6 +17,7 @@ namespace soybean::comm {
 struct MpiOptions {
   bool library = false; ///< reductions by MPI's own collectives
   MessageSizes sizes;
+  std::vector<int> hosts; ///< rank → host, to count what comes from other hosts; may be empty
 };
 
 /// Collectives by non-blocking point-to-point messages on one communicator, control traffic on another. A collective's
@@ -33,12 +34,14 @@ public:
   int size() const override { return size_; }
   Token start(const Collective& collective, const device::Exec& exec) override;
   void wait(Token token) override;
-  void poll() override;
+  bool done(Token token) const override;
+  bool poll() override;
   void barrier() override;
   void broadcast(void* data, std::int64_t bytes, int root) override;
   std::vector<std::byte> gather_all(std::span<const std::byte> mine) override;
   void send(const void* data, std::int64_t bytes, int peer, int tag) override;
   void receive(void* data, std::int64_t bytes, int peer, int tag) override;
+  Counters counters() const override { return counters_; }
 
 private:
   static constexpr std::int64_t window = 64;       ///< messages posted at a time, each way
@@ -65,6 +68,10 @@ private:
   bool complete_receives(Flow& flow);
   bool complete_sends(Flow& flow);
   bool advance_all();
+  bool advance_everything(); ///< also what is built on this Comm
+  using FlowAt = std::vector<std::unique_ptr<Flow>>::const_iterator;
+  FlowAt find(Token token) const;
+  void count(const Flow& flow, const Receive& receive);
   int tag_of(const Flow& flow) const { return static_cast<int>(flow.token % tags_); }
   std::byte* borrow_staging();
   [[noreturn]] void report_stall(const Flow& flow) const;
@@ -81,6 +88,7 @@ private:
   std::vector<std::unique_ptr<std::byte[]>> staging_;
   std::vector<std::byte*> free_staging_;
   MpiLibrary library_;
+  Counters counters_;
 };
 
 } // namespace soybean::comm

@@ -26,7 +26,7 @@ void MpiComm::finish(MPI_Request& request, const std::string& what, const std::s
   for (int done = 0; !done;) {
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done) return;
-    if (advance_all()) {
+    if (advance_everything()) {
       moved = seconds_now();
       backoff.reset();
     } else {

@@ -132,7 +132,7 @@ ParallelOptions read_parallel(const Table& table) {
   options.objective = table.word("objective", options.objective, {.now = {"bytes"}, .later = {"time"}});
   table.not_yet("memory");
   options.mesh = table.integers("mesh", options.mesh, from_one);
-  options.comm = table.word("comm", options.comm, {.now = {"mpi", "mpi_library"}, .later = {"nccl", "hierarchical"}});
+  options.comm = table.word("comm", options.comm, {.now = {"auto", "mpi", "mpi_library", "hierarchical", "nccl"}});
   options.skip_passes = table.texts("skip_passes", options.skip_passes);
   return options;
 }

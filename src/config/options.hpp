@@ -63,7 +63,7 @@ struct ParallelOptions {
   std::string pins_where = "parallel.pins";
   std::string objective = "bytes";
   std::vector<std::int64_t> mesh; ///< extents of the cuts; empty: from the launch
-  std::string comm = "mpi";       ///< "mpi" or "mpi_library"
+  std::string comm = "auto";      ///< see make_comm in comm/comm.hpp
   std::vector<std::string> skip_passes;
 };
 

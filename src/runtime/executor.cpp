@@ -270,7 +270,14 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
     programs_.push_back(std::move(prepared));
   }
   arena_ = device::Arena(context.exec, bytes);
-  for (auto& p : programs_) p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
+  std::vector<std::vector<int>> groups; // in program order, the same on all ranks
+  for (auto& p : programs_) {
+    p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
+    for (const Ready& r : p->ready)
+      if (r.transfer.communicates && !r.transfer.collective.group.empty())
+        groups.push_back(r.transfer.collective.group);
+  }
+  context.comm.prepare(groups);
   list_blocks();
   for (int slot = 0; slot < metric_slots; ++slot)
     slots_.push_back(std::make_unique<Queued>(context.exec.device(), graph.metrics.size()));
@@ -394,7 +401,7 @@ void Executor::queue_metrics(int program) {
 std::vector<double> Executor::take_metrics() {
   ensure(taken_ < queued_, "executor: no metrics queued");
   Queued& slot = *slots_[taken_++ % metric_slots];
-  slot.copied.synchronise();
+  context_.comm.fence(slot.copied);
   std::vector<double> values;
   for (std::size_t k = 0; k < slot.dtypes.size(); ++k)
     values.push_back(scalar(slot.dtypes[k], slot.values.data() + 8 * k));

@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace soybean::train {
 
 namespace {
@@ -41,18 +43,28 @@ device::Exec make_exec(const Job& job, comm::Comm& comm) {
   return {runtime::thread_count(static_cast<int>(run.threads), comm), device};
 }
 
-ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
-                    const std::vector<int>& ranks_per_host) {
+/// The back end the user wants, for ranks that compute on this accelerator (-1: the host). Collective.
+std::unique_ptr<comm::Comm> connect(const Job& job, const std::vector<std::string>& hosts, int device = -1) {
+  std::unique_ptr<comm::Comm> comm = comm::make_comm(job.config.parallel.comm, {.device = device, .hosts = hosts});
+  comm->stall_seconds = job.config.run.stall_seconds;
+  return comm;
+}
+
+ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<comm::Comm> comm,
+                    const std::vector<std::string>& hosts) {
   if (!job.config.parallel.plan.empty()) {
     Error error(
         "--verify: a plan file is for one precision, got parallel.plan expected a strategy. leave the plan file out");
     error.mark_on_all_ranks();
     throw error;
   }
-  const Job single = with_precision(request, comm, ranks_per_host, "fp32");
-  const device::Exec exec = make_exec(single, comm);
-  const VerifyReport report = verify(single, with_precision(request, comm, ranks_per_host, "fp64"), comm, exec);
-  print(comm, to_string(report));
+  const std::vector<int> ranks_per_host = comm::ranks_per_host(hosts);
+  const Job single = with_precision(request, *comm, ranks_per_host, "fp32");
+  const Job twice = with_precision(request, *comm, ranks_per_host, "fp64");
+  const device::Exec exec = make_exec(single, *comm);
+  if (exec.on_device()) comm = connect(job, hosts, exec.device());
+  const VerifyReport report = verify(single, twice, *comm, exec);
+  print(*comm, to_string(report));
   if (report.passed()) return ExitCode::done;
   Error error("--verify: the parallel run does not follow the serial one, see the table above", ExitCode::failed);
   error.mark_on_all_ranks();
@@ -100,11 +112,10 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
 
 ExitCode run(const RunRequest& request) {
   std::unique_ptr<comm::Comm> comm = comm::make_comm("mpi");
-  const std::vector<int> ranks_per_host = comm::ranks_per_host(comm::host_names());
-  const Job job = make_job(request.job, *comm, ranks_per_host);
-  if (job.config.parallel.comm != "mpi") comm = comm::make_comm(job.config.parallel.comm);
-  comm->stall_seconds = job.config.run.stall_seconds;
-  if (request.verify) return run_verify(request, job, *comm, ranks_per_host);
+  const std::vector<std::string> hosts = comm::host_names();
+  const Job job = make_job(request.job, *comm, comm::ranks_per_host(hosts));
+  comm = connect(job, hosts);
+  if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
   if (!request.json) print(*comm, plan::report(job.graph, job.plan));
   if (request.dry_run) {
@@ -112,6 +123,7 @@ ExitCode run(const RunRequest& request) {
     return ExitCode::done;
   }
   const device::Exec exec = make_exec(job, *comm);
+  if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
   const std::string dir = make_run_dir(request, job, *comm);
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};

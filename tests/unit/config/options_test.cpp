@@ -49,7 +49,7 @@ TEST(RunConfig, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_EQ(config.train.validate_every, 1);
   EXPECT_EQ(config.parallel.strategy, "auto");
   EXPECT_EQ(config.parallel.objective, "bytes");
-  EXPECT_EQ(config.parallel.comm, "mpi");
+  EXPECT_EQ(config.parallel.comm, "auto");
   EXPECT_TRUE(config.parallel.mesh.empty());
   EXPECT_EQ(config.checkpoint.every, 0);
   EXPECT_EQ(config.checkpoint.keep, 3);
@@ -253,8 +253,9 @@ TEST(RunConfig, RangesAndWords) {
       {"parallel.memory=80 GB",
        "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet."},
       {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1."},
-      {"parallel.comm=nccl",
-       "parallel.comm, got \"nccl\" (string) expected one of mpi, mpi_library. \"nccl\" is not supported yet."},
+      {"parallel.comm=ncl",
+       "parallel.comm, got \"ncl\" (string) expected one of auto, mpi, mpi_library, hierarchical, nccl. Did you mean "
+       "\"nccl\"?"},
       {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string."},
       {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file."},
       {"machine.file=x.toml",
