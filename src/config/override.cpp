@@ -79,9 +79,14 @@ Value& step_into(Value& value, const Part& part, const std::string& path, const 
   if (Value* found = find(value, part.key)) return *found;
   Value made;
   made.where = where;
-  made.overridden = true;
   value.entries.push_back({part.key, std::move(made)});
   return value.entries.back().value;
+}
+
+void mark(Value& value, int override) {
+  value.overridden = override;
+  for (Value& item : value.items) mark(item, override);
+  for (Entry& entry : value.entries) mark(entry.value, override);
 }
 
 } // namespace
@@ -109,6 +114,7 @@ void Table::apply_override(const std::string& assignment) {
       path += fmt::format("{}{}", path.empty() ? "" : ".", key_text(part.key));
   }
   *at = std::move(value);
+  mark(*at, ++document_->overrides);
 }
 
 } // namespace soybean::config

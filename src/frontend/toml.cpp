@@ -186,6 +186,7 @@ private:
 } // namespace
 
 graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed) {
+  model.known({"name", "input", "layers", "loss", "bias", "init"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
   if (sample.size() != 1 && sample.size() != 3) model.reject("input", "[features] or [channels, height, width]");

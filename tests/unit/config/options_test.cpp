@@ -173,6 +173,112 @@ TEST(RunConfig, OverridesReplaceWhatExcludesThem) {
   const std::string planned = std::string(minimal) + "[parallel]\nplan = \"p.json\"\n";
   EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.strategy, "data");
   EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.plan, "");
+  const std::string phased = std::string(minimal) + "schedule = { name = \"step\", step_epochs = 2 }\n";
+  EXPECT_EQ(read(phased, {"train.schedule.step_steps=9"}).train.schedule.step_steps, 9);
+  EXPECT_EQ(read(phased, {"train.schedule.step_steps=9"}).train.schedule.step_epochs, 0);
+}
+
+TEST(RunConfig, OfOverridesThatExcludeEachOtherTheLaterHolds) {
+  EXPECT_EQ(read(minimal, {"train.epochs=1", "train.steps=7"}).train.steps, 7);
+  EXPECT_EQ(read(minimal, {"train.epochs=1", "train.steps=7"}).train.epochs, 0);
+  EXPECT_EQ(read(minimal, {"train.steps=7", "train.epochs=1"}).train.steps, 0);
+  EXPECT_EQ(read(minimal, {"train.steps=7", "train.epochs=1"}).train.epochs, 1);
+  EXPECT_EQ(read(minimal, {"parallel.plan=p", "parallel.strategy=data"}).parallel.strategy, "data");
+  EXPECT_EQ(read(minimal, {"parallel.strategy=data", "parallel.plan=p"}).parallel.strategy, "file");
+  EXPECT_EQ(error_of({"train={epochs=1, steps=7}"}),
+            "--set train={epochs=1, steps=7}: train.steps, got 7 (integer) expected either epochs or steps. Remove one "
+            "of them.");
+}
+
+TEST(RunConfig, AVoidKeyCountsAsRead) {
+  Table table = Table::parse(std::string(minimal) + "epochs = 3\n", "m.toml");
+  table.apply_override("train.steps=2");
+  config::read_run_config(table);
+  EXPECT_NO_THROW(table.report_unread());
+}
+
+TEST(RunConfig, PinsAndPlansExcludeEachOther) {
+  const std::string plan = "plan = \"p.json\"\n", pins = "pins = { w = \"replicate\" }\n";
+  const std::string start = std::string(minimal) + "[parallel]\n";
+  EXPECT_EQ(
+      error_of({}, start + plan + pins),
+      "models/m.toml:7: parallel.plan, got \"p.json\" (string) expected either a plan or pins. Remove one of them.");
+  EXPECT_EQ(error_of({"parallel={plan=\"p\", pins={w=\"replicate\"}}"}).find("expected either a plan or pins.") !=
+                std::string::npos,
+            true);
+  const config::ParallelOptions pinned = read(start + plan, {"parallel.pins.w=replicate"}).parallel;
+  EXPECT_EQ(pinned.plan, "");
+  EXPECT_EQ(pinned.strategy, "auto");
+  EXPECT_EQ(pinned.pins.size(), 1u);
+  const config::ParallelOptions planned = read(start + pins, {"parallel.plan=q.json"}).parallel;
+  EXPECT_EQ(planned.plan, "q.json");
+  EXPECT_EQ(planned.strategy, "file");
+  EXPECT_TRUE(planned.pins.empty());
+  EXPECT_EQ(read(start + plan + "pins = {}\n").parallel.strategy, "file"); // as resolved configurations say
+  EXPECT_EQ(read(start + "strategy = \"data\"\n" + pins).parallel.pins.size(), 1u);
+}
+
+TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
+  const std::string hdf5 = "[data]\nsource = \"hdf5\"\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n";
+  const std::string only = " (integer) expected no such key with data.source = \"hdf5\". set data.source = "
+                           "\"synthetic\", or leave it out";
+  EXPECT_EQ(error_of({"data.path=d.h5"}),
+            "--set data.path=d.h5: data.path, got \"d.h5\" (string) expected no such key with data.source = "
+            "\"synthetic\". set data.source = \"hdf5\", or leave it out");
+  for (const std::string key : {"classes", "samples", "validation_samples", "noise"})
+    EXPECT_EQ(error_of({fmt::format("data.{}=3", key)}, hdf5),
+              fmt::format("--set data.{0}=3: data.{0}, got 3{1}", key, only));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"hdf5\"\nsamples = 5\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n"),
+            "models/m.toml:3: data.samples, got 5" + only);
+  EXPECT_EQ(error_of({"train.schedule.gamma=0.5"}),
+            "--set train.schedule.gamma=0.5: train.schedule.gamma, got 0.5 (number) expected no such key with "
+            "train.schedule.name = \"constant\". set train.schedule.name = \"step\", or leave it out");
+}
+
+TEST(RunConfig, AnotherSourceOnTheCommandLineMakesTheFilesKeysVoid) {
+  Table table = Table::parse(
+      "[data]\nsource = \"hdf5\"\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\nschedule = { name = \"step\", "
+      "step_steps = 2, gamma = 0.5 }\n",
+      "m.toml");
+  table.apply_override("data.source=synthetic");
+  table.apply_override("train.schedule.name=constant");
+  const RunConfig config = config::read_run_config(table);
+  EXPECT_EQ(config.data.path, "");
+  EXPECT_EQ(config.train.schedule.step_steps, 0);
+  EXPECT_NO_THROW(table.report_unread());
+}
+
+TEST(RunConfig, MisspeltTablesAndKeysAreNamedWhereSomethingIsMissing) {
+  const std::string data = "[data]\nsource = \"synthetic\"\nbatch = 4\n", train = "[train]\nsteps = 5\n";
+  const auto unknown = [](int line, const std::string& key, const std::string& got, const std::string& meant) {
+    return fmt::format("models/m.toml:{}: unknown key {}, got {} expected a known key. Did you mean \"{}\"?", line, key,
+                       got, meant);
+  };
+  EXPECT_EQ(error_of({}, data + "[trian]\nsteps = 5\n"), unknown(4, "trian", "{ steps = 5 } (table)", "train"));
+  EXPECT_EQ(error_of({}, "[dataa]\nbatch = 4\n" + train), unknown(1, "dataa", "{ batch = 4 } (table)", "data"));
+  EXPECT_EQ(error_of({}, data + "[train]\nsetps = 4\n"), unknown(5, "train.setps", "4 (integer)", "steps"));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\nbacth = 4\n" + train),
+            unknown(3, "data.bacth", "4 (integer)", "batch"));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\npaht = \"x\"\n" + train),
+            unknown(4, "data.paht", "\"x\" (string)", "path"));
+  EXPECT_EQ(error_of({}, data + train + "schedule = { name = \"step\", step_epoch = 3 }\n"),
+            unknown(6, "train.schedule.step_epoch", "3 (integer)", "step_epochs"));
+}
+
+TEST(RunConfig, NormalisationHasOneValueOrOnePerChannel) {
+  const std::string text = std::string("[model]\ninput = [3, 8, 8]\n") + minimal;
+  for (const std::string key : {"mean", "std"}) {
+    EXPECT_EQ(error_of({fmt::format("data.normalise.{}=[1, 2]", key)}, text),
+              fmt::format("--set data.normalise.{0}=[1, 2]: data.normalise.{0}, got 2 values expected 1 or 3 (one per "
+                          "channel of model.input)",
+                          key));
+    EXPECT_EQ(error_of({fmt::format("data.normalise.{}=[1, 2, 3, 4]", key), "model.input=[1, 8, 8]"}, text),
+              fmt::format("--set data.normalise.{0}=[1, 2, 3, 4]: data.normalise.{0}, got 4 values expected 1 (one per "
+                          "channel of model.input)",
+                          key));
+    for (const char* good : {"[]", "[2]", "[1, 2, 3]"})
+      EXPECT_EQ(error_of({fmt::format("data.normalise.{}={}", key, good)}, text), "no error");
+  }
 }
 
 TEST(RunConfig, ModelNames) {
@@ -221,6 +327,9 @@ TEST(RunConfig, RangesAndWords) {
       {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0."},
       {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0."},
       {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0."},
+      {"data.normalise.std=[-1]", "data.normalise.std, got [-1] (array) expected numbers above 0."},
+      {"data.normalise.std=[nan]", "data.normalise.std[0], got nan (number) expected a finite number."},
+      {"data.normalise.mean=[1, inf]", "data.normalise.mean[1], got inf (number) expected a finite number."},
       {"train.steps=0", "train.steps, got 0 (integer) expected at least 1."},
       {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1."},
       {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0."},
@@ -241,7 +350,7 @@ TEST(RunConfig, RangesAndWords) {
       {"train.schedule.name=cosine",
        "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet."},
       {"train.schedule.name=step",
-       "train.schedule.name, got \"step\" (string) expected exactly one of step_epochs and step_steps."},
+       "train.schedule.step_epochs, got nothing expected a number of epochs, or step_steps."},
       {"train.schedule.warmup_steps=5",
        "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet."},
       {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0."},
@@ -270,16 +379,13 @@ TEST(RunConfig, RangesAndWords) {
 }
 
 TEST(RunConfig, RangesOfSeveralKeys) {
-  EXPECT_EQ(error_of({"data.normalise.mean=[1, 2]", "data.normalise.std=[1, 2, 3]"}),
-            "--set data.normalise.std=[1, 2, 3]: data.normalise.std, got [1, 2, 3] (array) expected as many numbers as "
-            "mean has (2).");
   EXPECT_EQ(
       error_of({"train.schedule={name=\"step\", step_steps=0}"}),
       "--set train.schedule={name=\"step\", step_steps=0}: train.schedule.step_steps, got 0 (integer) expected at "
       "least 1.");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, step_epochs=5}"}),
-            "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_epochs, got 5 "
-            "(integer) expected exactly one of step_epochs and step_steps.");
+            "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_steps, got 5 "
+            "(integer) expected either step_epochs or step_steps. Remove one of them.");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, gamma=0}"}),
             "--set train.schedule={name=\"step\", step_steps=5, gamma=0}: train.schedule.gamma, got 0 (integer) "
             "expected a number above 0.");

@@ -104,9 +104,39 @@ TEST(Table, MissingKeysNameTheTablesLine) {
   const Table table = parse("[model]\nlayers = [\n  { op = \"conv2d\", chanels = 3 },\n]\n");
   const Table layer = table.table("model").tables("layers")[0];
   EXPECT_EQ(error_of([&] { layer.integer("channels", required); }),
-            "m.toml:3: model.layers[0].channels, got nothing expected an integer. Is \"chanels\" misspelt?");
+            "m.toml:3: unknown key model.layers[0].chanels, got 3 (integer) expected a known key. Did you mean "
+            "\"channels\"?");
   EXPECT_EQ(error_of([&] { table.table("data").text("source", required); }),
             "m.toml: data.source, got nothing expected a string.");
+}
+
+TEST(Table, WhereAValueIsMissingMisspeltKeysOfItsTableAndOfTheRootAreNamed) {
+  const Table table = parse("sede = 1\n[trian]\nsteps = 4\n[data]\nbatch = 3\nsoruce = \"x\"\n");
+  table.known({"seed", "train", "data"});
+  EXPECT_EQ(error_of([&] { table.table("train").integer("steps", required); }),
+            "m.toml:1: unknown key sede, got 1 (integer) expected a known key. Did you mean \"seed\"? Also unknown: "
+            "trian (m.toml:2).");
+  const Table data = table.table("data");
+  data.known({"source", "batch"});
+  EXPECT_EQ(error_of([&] { data.text("source", required); }),
+            "m.toml:6: unknown key data.soruce, got \"x\" (string) expected a known key. Did you mean \"source\"?");
+  EXPECT_EQ(error_of([&] { data.reject("source", "a source"); }),
+            "m.toml:6: unknown key data.soruce, got \"x\" (string) expected a known key. Did you mean \"source\"?");
+}
+
+TEST(Table, WhereAValueIsMissingKeysThatAreKnownOrUnlikeAnyAreNotBlamed) {
+  const Table table = parse("[layer]\nop = \"dense\"\ninit = \"x\"\nzzzzzz = 1\n");
+  const Table layer = table.table("layer");
+  layer.known({"op", "units", "init"});
+  EXPECT_EQ(error_of([&] { layer.integer("units", required); }),
+            "m.toml:1: layer.units, got nothing expected an integer.");
+}
+
+TEST(Table, KeysPassedOverCountAsRead) {
+  const Table table = parse("a = 1\n");
+  table.pass_over("a");
+  table.pass_over("absent");
+  EXPECT_NO_THROW(table.report_unread());
 }
 
 TEST(Table, RangesAreChecked) {
@@ -189,6 +219,44 @@ TEST(Table, SyntaxErrorsAndDuplicatesNameTheLine) {
   EXPECT_EQ(error_of([&] { parse(fmt::format("\n{} = 1", dotted)); }),
             "m.toml:2: key, got more than 256 parts expected fewer. Nest tables less deeply.");
   EXPECT_EQ(error_of([] { parse("a = " + std::string(100000, '[')); }).rfind("m.toml:1: syntax, got ", 0), 0u);
+}
+
+TEST(Table, NumbersTooLargeForAnythingAreNamed) {
+  EXPECT_EQ(error_of([] { parse("a = [1,\n  99999999999999999999]\n"); }),
+            "m.toml:2: number, got 99999999999999999999 (too large) expected an integer of at most "
+            "9223372036854775807");
+  EXPECT_EQ(error_of([] { parse("a = 1e999\n"); }),
+            "m.toml:1: number, got 1e999 (too large) expected a number below 1e+100");
+  const auto error = [](const std::string& assignment) {
+    return error_of([&] {
+      Table table = parse("");
+      table.apply_override(assignment);
+    });
+  };
+  EXPECT_EQ(error("train.steps=99999999999999999999"),
+            "--set train.steps=99999999999999999999: number, got 99999999999999999999 (too large) expected an integer "
+            "of at most 9223372036854775807");
+  EXPECT_EQ(error("a=-9223372036854775809"),
+            "--set a=-9223372036854775809: number, got 9223372036854775809 (too large) expected an integer of at most "
+            "9223372036854775807");
+  EXPECT_EQ(error("a=[1, 0xFFFFFFFFFFFFFFFFFF]").find("0xFFFFFFFFFFFFFFFFFF (too large)") != std::string::npos, true);
+  EXPECT_EQ(error("a=-1e999"), "--set a=-1e999: number, got 1e999 (too large) expected a number below 1e+100");
+  EXPECT_EQ(error("a=" + std::string(100, '9')).find(": number, got " + std::string(60, '9') + "… (too large)") !=
+                std::string::npos,
+            true);
+  EXPECT_EQ(error("a=9223372036854775807"), "no error");
+  EXPECT_EQ(error("run.dir=99999999999999999999/x"), "no error"); // a word, as its slash shows
+}
+
+TEST(Override, CountsWhichCameLater) {
+  Table table = parse("a = 1\nb = { c = 1, d = 2 }\ne = 1\n");
+  for (const char* text : {"a=2", "b.c=3", "a=4", "f.g=1"}) table.apply_override(text);
+  EXPECT_EQ(table.overridden("a"), 3);
+  EXPECT_EQ(table.overridden("b"), 2);
+  EXPECT_EQ(table.table("b").overridden("d"), 0);
+  EXPECT_EQ(table.overridden("e"), 0);
+  EXPECT_EQ(table.overridden("f"), 4);
+  EXPECT_EQ(table.overridden("absent"), 0);
 }
 
 TEST(Override, SetsValuesOfEveryTypeAndMakesTables) {

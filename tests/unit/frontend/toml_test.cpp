@@ -160,7 +160,20 @@ TEST(BuildGraph, UnnamedLayersStepAsideOfGivenNames) {
 
 TEST(BuildGraphErrors, MissingAndWrongKeys) {
   EXPECT_EQ(error_of("{ op = \"conv2d\", chanels = 3, kernel = 3 },\n"),
-            "m.toml:4: model.layers[0].channels, got nothing expected an integer. Is \"chanels\" misspelt?");
+            "m.toml:4: unknown key model.layers[0].chanels, got 3 (integer) expected a known key. Did you mean "
+            "\"channels\"?");
+  EXPECT_EQ(error_of("{ op = \"dense\", init = \"normal\" },\n"), // init is known, however like units it is
+            "m.toml:4: model.layers[0].units, got nothing expected an integer.");
+  EXPECT_EQ(
+      error_of("{ op = \"dense\", unit = 3, init = \"normal\" },\n"),
+      "m.toml:4: unknown key model.layers[0].unit, got 3 (integer) expected a known key. Did you mean \"units\"?");
+  EXPECT_EQ(error_of("{ op = \"max_pool\", kernal = 2, stride = 2 },\n"),
+            "m.toml:4: unknown key model.layers[0].kernal, got 2 (integer) expected a known key. Did you mean "
+            "\"kernel\"?");
+  EXPECT_EQ(
+      error_of("{ op = \"relu\" },\n", "los = \"softmax_cross_entropy\"\n"),
+      "m.toml:6: unknown key model.los, got \"softmax_cross_entropy\" (string) expected a known key. Did you mean "
+      "\"loss\"?");
   EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 0, kernel = 3 },\n"),
             "m.toml:4: model.layers[0].channels, got 0 (integer) expected at least 1.");
   EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2 },\n"),
