@@ -144,7 +144,7 @@ void Loop::record(std::int64_t done, const StepTotals& totals) {
     Error error(
         fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
                     "look for bad values in the data; checkpoints written before are kept",
-                    done, record.loss, record.learning_rate),
+                    done, plain(record.loss), record.learning_rate),
         ExitCode::failed);
     error.mark_on_all_ranks();
     throw error;
@@ -169,7 +169,7 @@ void Loop::validate_if_due(std::int64_t done) {
   validated_ = done;
   result_.summary.validation = v;
   if (metrics_) metrics_->write(done, v);
-  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, v.loss, 100 * v.accuracy));
+  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, plain(v.loss), plain(100 * v.accuracy)));
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {

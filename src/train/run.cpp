@@ -10,6 +10,7 @@
 #include "train/loop.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
+#include "train/progress.hpp"
 #include "train/run_dir.hpp"
 #include "train/signals.hpp"
 #include "train/verify.hpp"
@@ -83,7 +84,8 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
   std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
                                  plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
-    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", 100 * s.validation->accuracy, s.validation->loss);
+    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", plain(100 * s.validation->accuracy),
+                        plain(s.validation->loss));
   return text + fmt::format("\nthe run's files are in {}\n", dir);
 }
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <unistd.h>
 
 namespace {
@@ -94,6 +95,11 @@ TEST_F(Folder, MetricsOfLaterStepsAreDropped) {
   truncate_metrics(path, 2);
   EXPECT_EQ(read_file(path), "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"validation\":{}}\n");
   truncate_metrics(root_ / "none.jsonl", 2); // no file is fine
+}
+
+TEST(Progress, ANaNIsPrintedWithoutASign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(fmt::format("{:.4f} {:.4f} {:.4f}", plain(nan), plain(-nan), plain(-0.5)), "nan nan -0.5000");
 }
 
 TEST(Progress, Durations) {
