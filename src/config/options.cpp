@@ -39,7 +39,7 @@ std::string_view one_of(const Table& table, std::string_view a, std::string_view
   const bool has_a = table.has(a), has_b = table.has(b);
   if (!has_a || !has_b) return has_a ? a : has_b ? b : "";
   if (table.overridden(a) == table.overridden(b))
-    table.reject(b, fmt::format("either {} or {}", a, b), "Remove one of them.");
+    table.reject(b, fmt::format("either {} or {}", a, b), "remove one of them");
   const bool first = table.overridden(a) > table.overridden(b);
   table.pass_over(first ? b : a);
   return first ? a : b;
@@ -119,7 +119,7 @@ DataOptions read_data(const Table& table) {
   refuse_keys_of_others(table, "source", options.source, data_sources());
   if (options.source == "hdf5") {
     options.path = input_path(table, "path");
-    if (options.path.empty()) table.reject("path", "the path of an HDF5 file", "It is relative to the model file.");
+    if (options.path.empty()) table.reject("path", "the path of an HDF5 file", "it is relative to the model file");
   }
   options.batch = table.integer("batch", required, from_one);
   if (options.source == "synthetic") {
@@ -145,7 +145,7 @@ OptimizerOptions read_optimizer(const Table& table) {
   options.weight_decay = real_at_least(table, "weight_decay", options.weight_decay, 0);
   options.nesterov = table.boolean("nesterov", options.nesterov);
   if (options.nesterov && options.momentum == 0)
-    table.reject("nesterov", "false without momentum", "Set momentum above 0.");
+    table.reject("nesterov", "false without momentum", "set momentum above 0");
   return options;
 }
 
@@ -196,8 +196,8 @@ void resolve_plan(const Table& table, ParallelOptions& options) {
     options.plan.clear();
     return;
   }
-  if (strategy == plan) table.reject("plan", "either a plan or a strategy", "Remove one of them.");
-  if (pins == plan) table.reject("plan", "either a plan or pins", "Remove one of them.");
+  if (strategy == plan) table.reject("plan", "either a plan or a strategy", "remove one of them");
+  if (pins == plan) table.reject("plan", "either a plan or pins", "remove one of them");
   options.strategy = "file";
   options.pins.clear();
 }
@@ -250,7 +250,7 @@ std::string model_name(const Table& model) {
   }
   const std::string name = model.text("name", required);
   if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), is_good))
-    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "It also names the run's folder.");
+    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "it also names the run's folder");
   return name;
 }
 

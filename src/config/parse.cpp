@@ -95,7 +95,7 @@ void refuse_endless_keys(const std::string& text, const std::string& file) {
     if (c == '\n') ++line;
     if (c == '\n' || c == ',' || c == '=') dots = 0;
     if (dots > max_depth)
-      fail("{}:{}: key, got more than {} parts expected fewer. Nest tables less deeply.", file, line, max_depth);
+      fail("{}:{}: key, got more than {} parts expected fewer. nest tables less deeply", file, line, max_depth);
     before = c;
   }
 }
@@ -138,8 +138,9 @@ TooLarge too_large(std::string_view description) {
                          std::string_view what, std::string_view expected) {
   const TooLarge large = too_large(error.description());
   if (!large.number.empty()) fail("{}: number, got {} (too large) expected {}", where, large.number, large.expected);
-  fail("{}: {}, got {} expected {}. {}.", where, what, quote(shown.substr(0, 60)), expected,
-       one_line(error.description()));
+  std::string said = one_line(error.description());
+  if (said.starts_with("Error")) said.front() = 'e';
+  fail("{}: {}, got {} expected {}. {}", where, what, quote(shown.substr(0, 60)), expected, said);
 }
 
 } // namespace
@@ -160,7 +161,7 @@ Value parse_document(const std::string& text, const std::string& file) {
 
 Value parse_override_value(const std::string& text, const std::string& where) {
   const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) fail("{}: value, got nothing expected a TOML value. Write key=value.", where);
+  if (begin == std::string::npos) fail("{}: value, got nothing expected a TOML value. write key=value", where);
   const std::string word = text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
   Value value;
   value.where = where;
@@ -173,7 +174,7 @@ Value parse_override_value(const std::string& text, const std::string& where) {
     const toml::node* node = table.get("value");
     if (table.size() == 1 && node && !node->is_date() && !node->is_time() && !node->is_date_time())
       return convert(*node, {where, false}, 1);
-    if (table.size() != 1) fail("{}: value, got several lines expected one TOML value. Use --set once per key.", where);
+    if (table.size() != 1) fail("{}: value, got several lines expected one TOML value. use --set once per key", where);
   } catch (const toml::parse_error& error) {
     const bool number = word.find_first_not_of("+-._0123456789abcdefABCDEFox") == std::string::npos;
     if (bracketed || (number && !too_large(error.description()).number.empty()))

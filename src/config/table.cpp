@@ -17,7 +17,7 @@ namespace {
 constexpr double largest_real = 1e100; ///< beyond it a setting is a mistake, and products of two still are finite
 
 [[noreturn]] void wrong(const Value& value, const std::string& path, std::string_view expected, std::string_view hint) {
-  fail("{}: {}, got {} expected {}.{}{}", value.where, path, describe(value), expected, hint.empty() ? "" : " ", hint);
+  fail("{}: {}, got {} expected {}{}{}", value.where, path, describe(value), expected, hint.empty() ? "" : ". ", hint);
 }
 
 std::int64_t as_integer(const Value& value, const std::string& path, const Limits& limits, std::string_view expected) {
@@ -88,8 +88,9 @@ std::vector<Unread> misspelt(Value& table, const std::string& path) {
   for (std::size_t i = 1; i < unread.size() && i < 6; ++i)
     more += fmt::format("{}{} ({})", i > 1 ? ", " : "", unread[i].path, unread[i].entry->value.where);
   if (unread.size() > 6) more += ", …";
-  fail("{}: unknown key {}, got {} expected a known key. {}{}{}{}", first.entry->value.where, first.path,
-       describe(first.entry->value), first.hint, more.empty() ? "" : " Also unknown: ", more, more.empty() ? "" : ".");
+  const std::string_view stop = first.hint.ends_with('?') ? " " : ". ";
+  fail("{}: unknown key {}, got {} expected a known key. {}{}{}", first.entry->value.where, first.path,
+       describe(first.entry->value), first.hint, more.empty() ? "" : fmt::format("{}also unknown: ", stop), more);
 }
 
 int last_override(const Value& value) {
@@ -123,7 +124,7 @@ const Value* Table::get(std::string_view key, bool must, std::string_view expect
 void Table::missing(std::string_view key, std::string_view expected, std::string_view hint) const {
   for (const auto& [table, path] : {std::pair(value_, path_), std::pair(&document_->root, std::string())})
     if (const std::vector<Unread> found = misspelt(*table, path); !found.empty()) fail_unknown(found);
-  fail("{}: {}, got nothing expected {}.{}{}", where(), path(key), expected, hint.empty() ? "" : " ", hint);
+  fail("{}: {}, got nothing expected {}{}{}", where(), path(key), expected, hint.empty() ? "" : ". ", hint);
 }
 
 std::int64_t Table::integer(std::string_view key, std::optional<std::int64_t> fallback, Limits limits) const {
@@ -154,9 +155,9 @@ std::string Table::word(std::string_view key, std::optional<std::string> fallbac
   if (std::find(words.now.begin(), words.now.end(), chosen) != words.now.end()) return chosen;
   const std::string list = fmt::format("{}{}", words.now.size() > 1 ? "one of " : "", fmt::join(words.now, ", "));
   if (std::find(words.later.begin(), words.later.end(), chosen) != words.later.end())
-    reject(key, list, fmt::format("{} is not supported yet.", quote(chosen)));
+    reject(key, list, fmt::format("{} is not supported yet", quote(chosen)));
   const std::string meant = nearest(chosen, words.now);
-  reject(key, list, meant.empty() ? "" : fmt::format("Did you mean {}?", quote(meant)));
+  reject(key, list, meant.empty() ? "" : fmt::format("did you mean {}?", quote(meant)));
 }
 
 std::vector<std::int64_t> Table::integers(std::string_view key, std::optional<std::vector<std::int64_t>> fallback,
@@ -257,7 +258,7 @@ std::vector<std::string> Table::keys() const {
 }
 
 void Table::not_yet(std::string_view key) const {
-  if (has(key)) reject(key, "no such key", fmt::format("{} is not supported yet.", quote(key)));
+  if (has(key)) reject(key, "no such key", fmt::format("{} is not supported yet", quote(key)));
 }
 
 const std::string& Table::file() const {
@@ -296,8 +297,8 @@ std::string read_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
-  if (!fs::exists(status)) fail("{}: file, got nothing expected a readable file. Check the path.", path);
-  if (fs::is_directory(status)) fail("{}: file, got a directory expected a readable file.", path);
+  if (!fs::exists(status)) fail("{}: file, got nothing expected a readable file. check the path", path);
+  if (fs::is_directory(status)) fail("{}: file, got a directory expected a readable file", path);
   constexpr std::size_t largest = std::size_t{64} << 20;
   std::ifstream in(path, std::ios::binary);
   std::string text;
@@ -306,8 +307,8 @@ std::string read_file(const std::string& path) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
   }
-  if (!in.eof() && text.size() <= largest) fail("{}: file, got an unreadable file expected a readable one.", path);
-  if (text.size() > largest) fail("{}: file, got more than 64 MiB expected a text file.", path);
+  if (!in.eof() && text.size() <= largest) fail("{}: file, got an unreadable file expected a readable one", path);
+  if (text.size() > largest) fail("{}: file, got more than 64 MiB expected a text file", path);
   return text;
 }
 

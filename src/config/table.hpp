@@ -65,7 +65,7 @@ public:
   /// Makes keys known before they are asked for, so that a misspelt one is named when a required value is missing.
   void known(std::initializer_list<std::string_view> keys) const;
   void pass_over(std::string_view key) const; ///< counts as read: another key makes it void
-  /// Refuses a key that is designed but not built: "… expected no such key. x is not supported yet."
+  /// Refuses a key that is designed but not built: "… expected no such key. x is not supported yet"
   void not_yet(std::string_view key) const;
 
   const std::string& file() const;

@@ -186,8 +186,8 @@ TEST(RunConfig, OfOverridesThatExcludeEachOtherTheLaterHolds) {
   EXPECT_EQ(read(minimal, {"parallel.plan=p", "parallel.strategy=data"}).parallel.strategy, "data");
   EXPECT_EQ(read(minimal, {"parallel.strategy=data", "parallel.plan=p"}).parallel.strategy, "file");
   EXPECT_EQ(error_of({"train={epochs=1, steps=7}"}),
-            "--set train={epochs=1, steps=7}: train.steps, got 7 (integer) expected either epochs or steps. Remove one "
-            "of them.");
+            "--set train={epochs=1, steps=7}: train.steps, got 7 (integer) expected either epochs or steps. remove one "
+            "of them");
 }
 
 TEST(RunConfig, AVoidKeyCountsAsRead) {
@@ -202,8 +202,8 @@ TEST(RunConfig, PinsAndPlansExcludeEachOther) {
   const std::string start = std::string(minimal) + "[parallel]\n";
   EXPECT_EQ(
       error_of({}, start + plan + pins),
-      "models/m.toml:7: parallel.plan, got \"p.json\" (string) expected either a plan or pins. Remove one of them.");
-  EXPECT_EQ(error_of({"parallel={plan=\"p\", pins={w=\"replicate\"}}"}).find("expected either a plan or pins.") !=
+      "models/m.toml:7: parallel.plan, got \"p.json\" (string) expected either a plan or pins. remove one of them");
+  EXPECT_EQ(error_of({"parallel={plan=\"p\", pins={w=\"replicate\"}}"}).find("expected either a plan or pins") !=
                 std::string::npos,
             true);
   const config::ParallelOptions pinned = read(start + plan, {"parallel.pins.w=replicate"}).parallel;
@@ -251,7 +251,7 @@ TEST(RunConfig, AnotherSourceOnTheCommandLineMakesTheFilesKeysVoid) {
 TEST(RunConfig, MisspeltTablesAndKeysAreNamedWhereSomethingIsMissing) {
   const std::string data = "[data]\nsource = \"synthetic\"\nbatch = 4\n", train = "[train]\nsteps = 5\n";
   const auto unknown = [](int line, const std::string& key, const std::string& got, const std::string& meant) {
-    return fmt::format("models/m.toml:{}: unknown key {}, got {} expected a known key. Did you mean \"{}\"?", line, key,
+    return fmt::format("models/m.toml:{}: unknown key {}, got {} expected a known key. did you mean \"{}\"?", line, key,
                        got, meant);
   };
   EXPECT_EQ(error_of({}, data + "[trian]\nsteps = 5\n"), unknown(4, "trian", "{ steps = 5 } (table)", "train"));
@@ -287,23 +287,23 @@ TEST(RunConfig, ModelNames) {
   EXPECT_EQ(
       error_of({"model.name=a/b"}),
       "--set model.name=a/b: model.name, got \"a/b\" (string) expected letters, digits, '.', '_', '-' and '+', not "
-      "'.' first. It also names the run's folder.");
+      "'.' first. it also names the run's folder");
 }
 
 TEST(RunConfig, MissingParts) {
-  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string.");
+  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string");
   EXPECT_EQ(
       error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\n"),
-      "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. It is relative to the model file.");
+      "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. it is relative to the model file");
   EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\n[train]\nsteps = 1\n"),
-            "models/m.toml:1: data.batch, got nothing expected an integer.");
+            "models/m.toml:1: data.batch, got nothing expected an integer");
   EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\nbatch = 1\n[train]\nseed = 1\n"),
-            "models/m.toml:4: train.epochs, got nothing expected a number of epochs, or of steps.");
+            "models/m.toml:4: train.epochs, got nothing expected a number of epochs, or of steps");
   EXPECT_EQ(error_of({}, std::string(minimal) + "epochs = 1\n"),
-            "models/m.toml:5: train.steps, got 5 (integer) expected either epochs or steps. Remove one of them.");
+            "models/m.toml:5: train.steps, got 5 (integer) expected either epochs or steps. remove one of them");
   EXPECT_EQ(
       error_of({}, std::string(minimal) + "[parallel]\nplan = \"p\"\nstrategy = \"auto\"\n"),
-      "models/m.toml:7: parallel.plan, got \"p\" (string) expected either a plan or a strategy. Remove one of them.");
+      "models/m.toml:7: parallel.plan, got \"p\" (string) expected either a plan or a strategy. remove one of them");
 }
 
 struct Bad {
@@ -313,66 +313,66 @@ struct Bad {
 
 TEST(RunConfig, RangesAndWords) {
   const std::vector<Bad> cases = {
-      {"data.batch=0", "data.batch, got 0 (integer) expected at least 1."},
-      {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1."},
-      {"data.batch=many", "data.batch, got \"many\" (string) expected an integer."},
+      {"data.batch=0", "data.batch, got 0 (integer) expected at least 1"},
+      {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1"},
+      {"data.batch=many", "data.batch, got \"many\" (string) expected an integer"},
       {"data.source=idx",
-       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet."},
+       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet"},
       {"data.source=hfd5",
-       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. Did you mean \"hdf5\"?"},
-      {"data.samples=0", "data.samples, got 0 (integer) expected at least 1."},
-      {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0."},
-      {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0."},
-      {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0."},
-      {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0."},
-      {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0."},
-      {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0."},
-      {"data.normalise.std=[-1]", "data.normalise.std, got [-1] (array) expected numbers above 0."},
-      {"data.normalise.std=[nan]", "data.normalise.std[0], got nan (number) expected a finite number."},
-      {"data.normalise.mean=[1, inf]", "data.normalise.mean[1], got inf (number) expected a finite number."},
-      {"train.steps=0", "train.steps, got 0 (integer) expected at least 1."},
-      {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1."},
-      {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0."},
+       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. did you mean \"hdf5\"?"},
+      {"data.samples=0", "data.samples, got 0 (integer) expected at least 1"},
+      {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0"},
+      {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0"},
+      {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0"},
+      {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0"},
+      {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0"},
+      {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0"},
+      {"data.normalise.std=[-1]", "data.normalise.std, got [-1] (array) expected numbers above 0"},
+      {"data.normalise.std=[nan]", "data.normalise.std[0], got nan (number) expected a finite number"},
+      {"data.normalise.mean=[1, inf]", "data.normalise.mean[1], got inf (number) expected a finite number"},
+      {"train.steps=0", "train.steps, got 0 (integer) expected at least 1"},
+      {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1"},
+      {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0"},
       {"train.precision=bf16",
-       "train.precision, got \"bf16\" (string) expected one of fp32, fp64. \"bf16\" is not supported yet."},
+       "train.precision, got \"bf16\" (string) expected one of fp32, fp64. \"bf16\" is not supported yet"},
       {"train.precision=tf32",
-       "train.precision, got \"tf32\" (string) expected one of fp32, fp64. \"tf32\" is not supported yet."},
+       "train.precision, got \"tf32\" (string) expected one of fp32, fp64. \"tf32\" is not supported yet"},
       {"train.optimizer.name=adam",
-       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet."},
-      {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0."},
-      {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number."},
-      {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number."},
-      {"train.optimizer.momentum=1", "train.optimizer.momentum, got 1 (integer) expected less than 1."},
-      {"train.optimizer.momentum=-0.1", "train.optimizer.momentum, got -0.1 (number) expected at least 0."},
-      {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0."},
+       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet"},
+      {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0"},
+      {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number"},
+      {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number"},
+      {"train.optimizer.momentum=1", "train.optimizer.momentum, got 1 (integer) expected less than 1"},
+      {"train.optimizer.momentum=-0.1", "train.optimizer.momentum, got -0.1 (number) expected at least 0"},
+      {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0"},
       {"train.optimizer.nesterov=true",
-       "train.optimizer.nesterov, got true (boolean) expected false without momentum. Set momentum above 0."},
+       "train.optimizer.nesterov, got true (boolean) expected false without momentum. set momentum above 0"},
       {"train.schedule.name=cosine",
-       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet."},
+       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet"},
       {"train.schedule.name=step",
-       "train.schedule.step_epochs, got nothing expected a number of epochs, or step_steps."},
+       "train.schedule.step_epochs, got nothing expected a number of epochs, or step_steps"},
       {"train.schedule.warmup_steps=5",
-       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet."},
-      {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0."},
-      {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1."},
+       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet"},
+      {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0"},
+      {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1"},
       {"parallel.strategy=dta",
-       "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. Did you mean \"data\"?"},
+       "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. did you mean \"data\"?"},
       {"parallel.objective=time",
-       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet."},
+       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet"},
       {"parallel.memory=80 GB",
-       "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet."},
-      {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1."},
+       "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet"},
+      {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1"},
       {"parallel.comm=nccl",
-       "parallel.comm, got \"nccl\" (string) expected one of mpi, mpi_library. \"nccl\" is not supported yet."},
-      {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string."},
-      {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file."},
+       "parallel.comm, got \"nccl\" (string) expected one of mpi, mpi_library. \"nccl\" is not supported yet"},
+      {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string"},
+      {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file"},
       {"machine.file=x.toml",
-       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet."},
-      {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0."},
-      {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0."},
-      {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder."},
-      {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0."},
-      {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0."},
+       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet"},
+      {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0"},
+      {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0"},
+      {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder"},
+      {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0"},
+      {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0"},
   };
   for (const Bad& bad : cases)
     EXPECT_EQ(error_of({bad.assignment}), std::string("--set ") + bad.assignment + ": " + bad.text);
@@ -382,13 +382,13 @@ TEST(RunConfig, RangesOfSeveralKeys) {
   EXPECT_EQ(
       error_of({"train.schedule={name=\"step\", step_steps=0}"}),
       "--set train.schedule={name=\"step\", step_steps=0}: train.schedule.step_steps, got 0 (integer) expected at "
-      "least 1.");
+      "least 1");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, step_epochs=5}"}),
             "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_steps, got 5 "
-            "(integer) expected either step_epochs or step_steps. Remove one of them.");
+            "(integer) expected either step_epochs or step_steps. remove one of them");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, gamma=0}"}),
             "--set train.schedule={name=\"step\", step_steps=5, gamma=0}: train.schedule.gamma, got 0 (integer) "
-            "expected a number above 0.");
+            "expected a number above 0");
 }
 
 } // namespace

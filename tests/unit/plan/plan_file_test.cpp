@@ -107,7 +107,7 @@ TEST(PlanFile, damaged_ones_are_refused) {
   EXPECT_EQ(error_of("{}", graph), "p.json: key \"key\", got none expected one. It is not a whole plan file.");
   EXPECT_EQ(
       error_of("{\"keys\": {}}", graph),
-      "p.json: key of the file, got \"keys\" expected one of key, summary, nodes, tensors. Did you mean \"key\"?");
+      "p.json: key of the file, got \"keys\" expected one of key, summary, nodes, tensors. did you mean \"key\"?");
   EXPECT_EQ(error_of(replaced(text, "\"fc2\": ", "\"fc1\": "), graph),
             "p.json: key \"fc1\", got it twice expected it once. Remove one of them.");
 }

@@ -138,7 +138,7 @@ TEST(Planner, named_strategies_work_on_a_batch_smaller_than_the_ranks) {
 
 TEST(Planner, unknown_strategies_are_refused) {
   EXPECT_EQ(error_of(test::mlp(4, {4, 4}), {.strategy = "dta"}),
-            "parallel.strategy: name of a strategy, got \"dta\" expected auto, data, model, owt, kcut. Did you mean "
+            "parallel.strategy: name of a strategy, got \"dta\" expected auto, data, model, owt, kcut. did you mean "
             "\"data\"?");
 }
 
