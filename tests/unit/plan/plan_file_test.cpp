@@ -154,5 +154,22 @@ TEST(PlanFile, wrong_entries_are_refused_naming_layer_and_tensor) {
       "\"nodes\".");
 }
 
+TEST(PlanFile, blocks_of_flattened_tensors_hold_whole_channels) {
+  const graph::Graph graph = test::flattened(4, 5);
+  const std::string text =
+      plan::plan_text(graph, plan::make_plan(graph, mesh, {.pins = {{"fc.weight", "split(1),replicate"}}}));
+  const std::size_t begin = text.find("\"fc.weight\": \"");
+  const std::string entry = text.substr(begin, text.find('\n', begin) - begin - 1); // without the comma
+
+  // The natural edit means whole channels, anything else is refused.
+  const plan::Plan natural =
+      plan::parse_plan(replaced(text, entry, "\"fc.weight\": \"split(1),replicate\""), "p.json", graph, mesh);
+  EXPECT_EQ(natural.stored, plan::parse_plan(text, "p.json", graph, mesh).stored);
+  EXPECT_EQ(
+      error_of(replaced(text, entry, "\"fc.weight\": \"split(1/4),replicate\""), graph),
+      "p.json: tensor \"fc.weight\" of layer 'fc', got split(1/4),replicate expected blocks of whole channels of 12 "
+      "positions: split(1/12).");
+}
+
 } // namespace
 } // namespace soybean
