@@ -60,6 +60,13 @@ data::Order order_of(const Job& job) {
   return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
 }
 
+/// What every rank has found alike.
+[[noreturn]] void fail_alike(const std::string& text) {
+  Error error(text, ExitCode::failed);
+  error.mark_on_all_ranks();
+  throw error;
+}
+
 /// One run of the loop: state shared by its steps.
 class Loop {
 public:
@@ -140,15 +147,11 @@ void Loop::record(std::int64_t done, const StepTotals& totals) {
                     .computing_seconds = totals.computing,
                     .waiting_seconds = totals.waiting,
                     .peak_memory = peak_memory_};
-  if (!std::isfinite(record.loss)) {
-    Error error(
+  if (!std::isfinite(record.loss))
+    fail_alike(
         fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
                     "look for bad values in the data; checkpoints written before are kept",
-                    done, plain(record.loss), record.learning_rate),
-        ExitCode::failed);
-    error.mark_on_all_ranks();
-    throw error;
-  }
+                    done, plain(record.loss), record.learning_rate));
   ++steps_run_;
   training_seconds_ += totals.slowest;
   moved_bytes_ += totals.data_bytes;
@@ -166,6 +169,11 @@ void Loop::validate_if_due(std::int64_t done) {
   const bool end_of_epoch = every > 0 && epoch_of(order_, done) / every > epoch_of(order_, done - 1) / every;
   if (!end_of_epoch && done != last_step_) return;
   const Validation v = validate(job_, executor_);
+  if (!std::isfinite(v.loss))
+    fail_alike(
+        fmt::format("step {}: the validation loss, got {} expected a finite number. lower train.optimizer.lr (now "
+                    "{:g}), or look for bad values in the validation data; checkpoints written before are kept",
+                    done, plain(v.loss), learning_rate(job_.config.train, order_, done - 1)));
   validated_ = done;
   result_.summary.validation = v;
   if (metrics_) metrics_->write(done, v);

@@ -25,25 +25,19 @@ void print(const comm::Comm& comm, const std::string& text) {
   if (comm.rank() == 0) say(text);
 }
 
-/// The job again in another precision (a plan file belongs to one precision, so the strategy stands in for it).
-Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+/// The job again in another precision. A plan file belongs to one precision: its tilings are taken over.
+Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host, const Job& job,
                    const std::string& precision) {
-  Request job = request.job;
-  job.overrides.push_back("train.precision=\"" + precision + "\"");
-  return make_job(job, comm, ranks_per_host);
+  Request other = request.job;
+  other.overrides.push_back("train.precision=\"" + precision + "\"");
+  return make_job(other, comm, ranks_per_host, job.config.parallel.plan.empty() ? nullptr : &job.plan);
 }
 
 ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
                     const std::vector<int>& ranks_per_host) {
-  if (!job.config.parallel.plan.empty()) {
-    Error error(
-        "--verify: a plan file is for one precision, got parallel.plan expected a strategy. leave the plan file out");
-    error.mark_on_all_ranks();
-    throw error;
-  }
   const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), comm));
-  const VerifyReport report = verify(with_precision(request, comm, ranks_per_host, "fp32"),
-                                     with_precision(request, comm, ranks_per_host, "fp64"), comm, exec);
+  const VerifyReport report = verify(with_precision(request, comm, ranks_per_host, job, "fp32"),
+                                     with_precision(request, comm, ranks_per_host, job, "fp64"), comm, exec);
   print(comm, to_string(report));
   if (report.passed()) return ExitCode::done;
   Error error("--verify: the parallel run does not follow the serial one, see the table above", ExitCode::failed);
@@ -51,17 +45,17 @@ ExitCode run_verify(const RunRequest& request, const Job& job, comm::Comm& comm,
   throw error;
 }
 
-std::string make_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
+/// Puts what the run starts with into its folder, an earlier run's files out of the way.
+void fill_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
   const std::string& dir = job.config.run.dir;
   const bool keep = request.resume.has_value() && request.resume->empty();
-  const std::string moved = text_from_root(comm, [&] { return prepare_run_dir(dir, keep); });
+  const std::string moved = text_from_root(comm, [&] { return keep ? std::string() : move_earlier_run(dir); });
   if (!moved.empty() && !request.json)
     print(comm, fmt::format("the files of the earlier run in {} were moved to {}\n", dir, moved));
   on_root(comm, [&] {
     write_file(dir + "/config.toml", job.resolved);
     write_file(dir + "/plan.json", plan::plan_text(job.graph, job.plan));
   });
-  return dir;
 }
 
 /// The checkpoint to go on from, none to start from the beginning.
@@ -99,13 +93,18 @@ ExitCode run(const RunRequest& request) {
   comm->stall_seconds = job.config.run.stall_seconds;
   if (request.verify) return run_verify(request, job, *comm, ranks_per_host);
 
-  if (!request.json) print(*comm, plan::report(job.graph, job.plan));
+  if (!request.json) print(*comm, plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()));
   if (request.dry_run) {
     if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
     return ExitCode::done;
   }
+  const std::string& dir = job.config.run.dir;
+  std::optional<RunDirLock> lock; // rank 0
+  on_root(*comm, [&] {
+    make_run_dir(dir);
+    lock.emplace(dir);
+  });
   const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
-  const std::string dir = make_run_dir(request, job, *comm);
   const device::Exec exec(runtime::thread_count(static_cast<int>(job.config.run.threads), *comm));
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
@@ -113,6 +112,7 @@ ExitCode run(const RunRequest& request) {
       runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
+  fill_run_dir(request, job, *comm);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
