@@ -100,8 +100,9 @@ void run(const CommandLine& line) {
                                                .plans = compare(job, plan)}));
     return;
   }
-  fmt::print("{}", plan::report(job.graph, plan));
-  if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan)));
+  const bool pinned = !job.config.parallel.pins.empty();
+  fmt::print("{}", plan::report(job.graph, plan, pinned));
+  if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan), pinned));
   if (!line.plan_out.empty()) fmt::print("\nwrote {}\n", line.plan_out);
 }
 

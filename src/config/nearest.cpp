@@ -44,11 +44,11 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   const std::string meant = nearest(word, known);
-  if (!meant.empty()) return fmt::format("Did you mean {}?", quote(meant));
-  if (known.empty()) return "Nothing is known here.";
+  if (!meant.empty()) return fmt::format("did you mean {}?", quote(meant));
+  if (known.empty()) return "nothing is known here";
   std::vector<std::string> sorted = known;
   std::sort(sorted.begin(), sorted.end());
-  return fmt::format("Known here: {}.", fmt::join(sorted, ", "));
+  return fmt::format("known here: {}", fmt::join(sorted, ", "));
 }
 
 } // namespace soybean::config

@@ -33,6 +33,71 @@ double positive(const Table& table, std::string_view key, double fallback) {
   return value;
 }
 
+/// Of two keys that exclude each other the one that holds, "" where neither is there: --set above the file, the later
+/// --set above the earlier. Throws Error when both have the same right.
+std::string_view one_of(const Table& table, std::string_view a, std::string_view b) {
+  const bool has_a = table.has(a), has_b = table.has(b);
+  if (!has_a || !has_b) return has_a ? a : has_b ? b : "";
+  if (table.overridden(a) == table.overridden(b))
+    table.reject(b, fmt::format("either {} or {}", a, b), "remove one of them");
+  const bool first = table.overridden(a) > table.overridden(b);
+  table.pass_over(first ? b : a);
+  return first ? a : b;
+}
+
+/// A word that other keys depend on, and the keys that only it (or only some of these words) understands.
+struct Variant {
+  std::string word;
+  std::vector<std::string> keys;
+};
+using Variants = std::vector<Variant>;
+
+/// Every data source and its own keys; those of no row belong to all. A new reader adds a row.
+const Variants& data_sources() {
+  static const Variants rows = {
+      {"synthetic", {"classes", "samples", "validation_samples", "noise"}},
+      {"hdf5", {"path"}},
+  };
+  return rows;
+}
+
+const Variants& schedules() {
+  static const Variants rows = {
+      {"constant", {}},
+      {"step", {"step_epochs", "step_steps", "gamma"}},
+  };
+  return rows;
+}
+
+std::vector<std::string> words_of(const Variants& variants) {
+  std::vector<std::string> words;
+  for (const Variant& variant : variants) words.push_back(variant.word);
+  return words;
+}
+
+/// Refuses keys that belong to words other than the chosen one, the value of `selector`. Those of the file do not count
+/// where --set has chosen.
+void refuse_keys_of_others(const Table& table, std::string_view selector, const std::string& chosen,
+                           const Variants& variants) {
+  const auto has = [](const Variant& variant, const std::string& key) {
+    return std::find(variant.keys.begin(), variant.keys.end(), key) != variant.keys.end();
+  };
+  const auto own = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.word == chosen; });
+  for (const Variant& other : variants)
+    for (const std::string& key : other.keys) {
+      if (has(*own, key) || !table.has(key)) continue;
+      if (table.overridden(selector) && !table.overridden(key)) {
+        table.pass_over(key);
+        continue;
+      }
+      std::vector<std::string> users;
+      for (const Variant& variant : variants)
+        if (has(variant, key)) users.push_back(fmt::format("\"{}\"", variant.word));
+      table.reject(key, fmt::format("no such key with {} = \"{}\"", table.path(selector), chosen),
+                   fmt::format("set {} = {}, or leave it out", table.path(selector), fmt::join(users, " or ")));
+    }
+}
+
 NormaliseOptions read_normalise(const Table& table) {
   NormaliseOptions options;
   options.scale = table.real("scale", options.scale);
@@ -41,25 +106,29 @@ NormaliseOptions read_normalise(const Table& table) {
   options.std = table.reals("std", options.std);
   if (std::any_of(options.std.begin(), options.std.end(), [](double s) { return s <= 0; }))
     table.reject("std", "numbers above 0");
-  if (options.mean.size() > 1 && options.std.size() > 1 && options.mean.size() != options.std.size())
-    table.reject("std", fmt::format("as many numbers as mean has ({})", options.mean.size()));
   return options;
 }
 
 DataOptions read_data(const Table& table) {
+  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "normalise", "shuffle",
+               "prefetch"});
   DataOptions options;
-  options.source = table.word(
-      "source", required,
-      {.now = {"synthetic", "hdf5"}, .later = {"idx", "cifar", "image_folder", "tokens", "csv", "npy", "webdataset"}});
-  options.path = input_path(table, "path");
-  if (options.source == "hdf5" && options.path.empty())
-    table.reject("path", "the path of an HDF5 file", "It is relative to the model file.");
+  options.source = table.word("source", required,
+                              {.now = words_of(data_sources()),
+                               .later = {"idx", "cifar", "image_folder", "tokens", "csv", "npy", "webdataset"}});
+  refuse_keys_of_others(table, "source", options.source, data_sources());
+  if (options.source == "hdf5") {
+    options.path = input_path(table, "path");
+    if (options.path.empty()) table.reject("path", "the path of an HDF5 file", "it is relative to the model file");
+  }
   options.batch = table.integer("batch", required, from_one);
-  options.classes = table.integer("classes", options.classes, from_zero);
-  options.samples = table.integer("samples", options.samples, {.low = 1, .high = largest / 2});
-  options.validation_samples =
-      table.integer("validation_samples", options.validation_samples, {.low = 0, .high = largest / 2});
-  options.noise = real_at_least(table, "noise", options.noise, 0);
+  if (options.source == "synthetic") {
+    options.classes = table.integer("classes", options.classes, from_zero);
+    options.samples = table.integer("samples", options.samples, {.low = 1, .high = largest / 2});
+    options.validation_samples =
+        table.integer("validation_samples", options.validation_samples, {.low = 0, .high = largest / 2});
+    options.noise = real_at_least(table, "noise", options.noise, 0);
+  }
   options.normalise = read_normalise(table.table("normalise"));
   options.shuffle = table.boolean("shuffle", options.shuffle);
   options.prefetch = table.integer("prefetch", options.prefetch, {.low = 0, .high = 1024});
@@ -76,20 +145,21 @@ OptimizerOptions read_optimizer(const Table& table) {
   options.weight_decay = real_at_least(table, "weight_decay", options.weight_decay, 0);
   options.nesterov = table.boolean("nesterov", options.nesterov);
   if (options.nesterov && options.momentum == 0)
-    table.reject("nesterov", "false without momentum", "Set momentum above 0.");
+    table.reject("nesterov", "false without momentum", "set momentum above 0");
   return options;
 }
 
 ScheduleOptions read_schedule(const Table& table) {
   ScheduleOptions options;
   options.name = table.word("name", options.name,
-                            {.now = {"constant", "step"}, .later = {"cosine", "linear", "multistep", "poly"}});
+                            {.now = words_of(schedules()), .later = {"cosine", "linear", "multistep", "poly"}});
   table.not_yet("warmup_steps");
+  refuse_keys_of_others(table, "name", options.name, schedules());
   if (options.name != "step") return options;
   options.gamma = positive(table, "gamma", options.gamma);
-  if (table.has("step_epochs") == table.has("step_steps"))
-    table.reject(table.has("step_epochs") ? "step_epochs" : "name", "exactly one of step_epochs and step_steps");
-  if (table.has("step_epochs"))
+  const std::string_view period = one_of(table, "step_epochs", "step_steps");
+  if (period.empty()) table.reject("step_epochs", "a number of epochs, or step_steps");
+  if (period == "step_epochs")
     options.step_epochs = table.integer("step_epochs", required, from_one);
   else
     options.step_steps = table.integer("step_steps", required, {.low = 1, .high = largest / 2});
@@ -97,14 +167,14 @@ ScheduleOptions read_schedule(const Table& table) {
 }
 
 TrainOptions read_train(const Table& table) {
+  table.known({"epochs", "steps", "optimizer", "schedule", "precision", "seed", "validate_every", "log_every"});
   TrainOptions options;
-  const bool both = table.has("epochs") && table.has("steps");
-  if (!table.has("epochs") && !table.has("steps")) table.reject("epochs", "a number of epochs, or of steps");
-  if (both && table.overridden("epochs") == table.overridden("steps"))
-    table.reject("steps", "either epochs or steps", "Remove one of them.");
-  if (table.has("epochs")) options.epochs = table.integer("epochs", required, from_one);
-  if (table.has("steps")) options.steps = table.integer("steps", required, {.low = 1, .high = largest / 2});
-  if (both) (table.overridden("steps") ? options.epochs : options.steps) = 0;
+  const std::string_view length = one_of(table, "epochs", "steps");
+  if (length.empty()) table.reject("epochs", "a number of epochs, or of steps");
+  if (length == "epochs")
+    options.epochs = table.integer("epochs", required, from_one);
+  else
+    options.steps = table.integer("steps", required, {.low = 1, .high = largest / 2});
   options.optimizer = read_optimizer(table.table("optimizer"));
   options.schedule = read_schedule(table.table("schedule"));
   const std::string precision =
@@ -116,18 +186,30 @@ TrainOptions read_train(const Table& table) {
   return options;
 }
 
+/// A plan file leaves nothing to a strategy or to pins. As with one_of, the later --set holds above what came before.
+void resolve_plan(const Table& table, ParallelOptions& options) {
+  if (!table.has("plan")) return;
+  const int plan = table.overridden("plan");
+  const int strategy = table.has("strategy") ? table.overridden("strategy") : -1;
+  const int pins = options.pins.empty() ? -1 : table.overridden("pins");
+  if (strategy > plan || pins > plan) {
+    options.plan.clear();
+    return;
+  }
+  if (strategy == plan) table.reject("plan", "either a plan or a strategy", "remove one of them");
+  if (pins == plan) table.reject("plan", "either a plan or pins", "remove one of them");
+  options.strategy = "file";
+  options.pins.clear();
+}
+
 ParallelOptions read_parallel(const Table& table) {
   ParallelOptions options;
   options.plan = input_path(table, "plan");
   if (table.has("plan") && options.plan.empty()) table.reject("plan", "the path of a plan file");
-  const bool both = table.has("plan") && table.has("strategy");
-  if (both && table.overridden("plan") == table.overridden("strategy"))
-    table.reject("plan", "either a plan or a strategy", "Remove one of them.");
   options.strategy = table.word("strategy", options.strategy, {.now = {"auto", "data", "model", "owt", "kcut"}});
-  if (both && table.overridden("strategy")) options.plan.clear();
-  if (!options.plan.empty()) options.strategy = "file";
   const Table pins = table.table("pins");
   for (const std::string& tensor : pins.keys()) options.pins[tensor] = pins.text(tensor, required);
+  resolve_plan(table, options);
   options.pins_where = fmt::format("{}: {}", table.where("pins"), table.path("pins"));
   options.objective = table.word("objective", options.objective, {.now = {"bytes"}, .later = {"time"}});
   table.not_yet("memory");
@@ -170,11 +252,28 @@ std::string model_name(const Table& model) {
   }
   const std::string name = model.text("name", required);
   if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), is_good))
-    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "It also names the run's folder.");
+    model.reject("name", "letters, digits, '.', '_', '-' and '+', not '.' first", "it also names the run's folder");
   return name;
 }
 
+namespace {
+
+/// Lists of numbers per channel are as long as the samples have channels (features).
+void check_channels(const Table& normalise, const Table& model) {
+  const std::vector<std::int64_t> input = model.integers("input", std::vector<std::int64_t>(), from_one);
+  if (input.empty()) return; // refused where the model is read
+  for (const std::string_view key : {"mean", "std"}) {
+    const auto size = static_cast<std::int64_t>(normalise.reals(key, std::vector<double>()).size());
+    if (size > 1 && size != input[0])
+      fail("{}: {}, got {} values expected {} (one per channel of model.input)", normalise.where(key),
+           normalise.path(key), size, input[0] == 1 ? "1" : fmt::format("1 or {}", input[0]));
+  }
+}
+
+} // namespace
+
 RunConfig read_run_config(const Table& root) {
+  root.known({"model", "data", "train", "parallel", "machine", "checkpoint", "run"});
   RunConfig config;
   config.model_name = model_name(root.table("model"));
   config.data = read_data(root.table("data"));
@@ -183,6 +282,7 @@ RunConfig read_run_config(const Table& root) {
   root.table("machine").not_yet("file");
   config.checkpoint = read_checkpoint(root.table("checkpoint"));
   config.run = read_run(root.table("run"), config.model_name);
+  check_channels(root.table("data").table("normalise"), root.table("model"));
   return config;
 }
 

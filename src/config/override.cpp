@@ -27,7 +27,7 @@ public:
     while (true) {
       parts.push_back({key()});
       while (peek() == '[') parts.push_back({"", index()});
-      if (parts.size() > most_parts) fail("{}: key, got more than {} parts expected fewer.", where_, most_parts);
+      if (parts.size() > most_parts) fail("{}: key, got more than {} parts expected fewer", where_, most_parts);
       if (peek() == '=') break;
       if (peek() != '.') bad();
       ++at_;
@@ -42,7 +42,7 @@ private:
     return at_ < text_.size() ? text_[at_] : '\0';
   }
   [[noreturn]] void bad() const {
-    fail("{}: key, got {} expected key=value. Write for example train.steps=100.", where_, quote(text_.substr(0, 60)));
+    fail("{}: key, got {} expected key=value. write for example train.steps=100", where_, quote(text_.substr(0, 60)));
   }
   std::string key() {
     const char first = peek();
@@ -70,18 +70,23 @@ private:
 
 Value& step_into(Value& value, const Part& part, const std::string& path, const std::string& where) {
   if (part.index >= 0) {
-    if (value.kind != Kind::array) fail("{}: {}, got {} expected an array.", where, path, describe(value));
+    if (value.kind != Kind::array) fail("{}: {}, got {} expected an array", where, path, describe(value));
     if (part.index >= static_cast<std::int64_t>(value.items.size()))
-      fail("{}: {}, got index {} expected less than {}.", where, path, part.index, value.items.size());
+      fail("{}: {}, got index {} expected less than {}", where, path, part.index, value.items.size());
     return value.items[static_cast<std::size_t>(part.index)];
   }
-  if (value.kind != Kind::table) fail("{}: {}, got {} expected a table.", where, path, describe(value));
+  if (value.kind != Kind::table) fail("{}: {}, got {} expected a table", where, path, describe(value));
   if (Value* found = find(value, part.key)) return *found;
   Value made;
   made.where = where;
-  made.overridden = true;
   value.entries.push_back({part.key, std::move(made)});
   return value.entries.back().value;
+}
+
+void mark(Value& value, int override) {
+  value.overridden = override;
+  for (Value& item : value.items) mark(item, override);
+  for (Entry& entry : value.entries) mark(entry.value, override);
 }
 
 } // namespace
@@ -109,6 +114,7 @@ void Table::apply_override(const std::string& assignment) {
       path += fmt::format("{}{}", path.empty() ? "" : ".", key_text(part.key));
   }
   *at = std::move(value);
+  mark(*at, ++document_->overrides);
 }
 
 } // namespace soybean::config

@@ -52,7 +52,6 @@ Value convert(const toml::node& node, const Places& places, std::uint32_t line_o
   const std::uint32_t line = node.source().begin.line ? node.source().begin.line : line_of_parent;
   Value value;
   value.where = places.at(line);
-  value.overridden = !places.numbered;
   switch (node.type()) {
   case toml::node_type::integer:
     value.kind = Kind::integer;
@@ -96,7 +95,7 @@ void refuse_endless_keys(const std::string& text, const std::string& file) {
     if (c == '\n') ++line;
     if (c == '\n' || c == ',' || c == '=') dots = 0;
     if (dots > max_depth)
-      fail("{}:{}: key, got more than {} parts expected fewer. Nest tables less deeply.", file, line, max_depth);
+      fail("{}:{}: key, got more than {} parts expected fewer. nest tables less deeply", file, line, max_depth);
     before = c;
   }
 }
@@ -117,6 +116,33 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
+struct TooLarge {
+  std::string number, expected; ///< empty: that was not the fault
+};
+
+TooLarge too_large(std::string_view description) {
+  const auto begin = description.find('\''), end = description.rfind('\'');
+  if (begin == end) return {};
+  std::string number(description.substr(begin + 1, end - begin - 1));
+  if (number.size() > 60) number = number.substr(0, 60) + "…";
+  if (description.ends_with("is not representable in 64 bits"))
+    return {number, "an integer of at most 9223372036854775807"};
+  if (description.find("floating-point") != description.npos &&
+      description.ends_with("could not be interpreted as a value"))
+    return {number, "a number below 1e+100"};
+  return {};
+}
+
+/// Throws Error: `shown` is not TOML.
+[[noreturn]] void refuse(const toml::parse_error& error, const std::string& where, const std::string& shown,
+                         std::string_view what, std::string_view expected) {
+  const TooLarge large = too_large(error.description());
+  if (!large.number.empty()) fail("{}: number, got {} (too large) expected {}", where, large.number, large.expected);
+  std::string said = one_line(error.description());
+  if (said.starts_with("Error")) said.front() = 'e';
+  fail("{}: {}, got {} expected {}. {}", where, what, quote(shown.substr(0, 60)), expected, said);
+}
+
 } // namespace
 
 Value parse_document(const std::string& text, const std::string& file) {
@@ -129,21 +155,16 @@ Value parse_document(const std::string& text, const std::string& file) {
     return root;
   } catch (const toml::parse_error& error) {
     const std::uint32_t line = std::max<std::uint32_t>(1, error.source().begin.line);
-    Value shown;
-    shown.kind = Kind::text;
-    shown.text = line_of(text, line);
-    fail("{}:{}: syntax, got {} expected valid TOML. {}.", file, line, quote(shown.text.substr(0, 60)),
-         one_line(error.description()));
+    refuse(error, fmt::format("{}:{}", file, line), line_of(text, line), "syntax", "valid TOML");
   }
 }
 
 Value parse_override_value(const std::string& text, const std::string& where) {
   const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) fail("{}: value, got nothing expected a TOML value. Write key=value.", where);
+  if (begin == std::string::npos) fail("{}: value, got nothing expected a TOML value. write key=value", where);
   const std::string word = text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
   Value value;
   value.where = where;
-  value.overridden = true;
   value.kind = Kind::text;
   value.text = word;
   refuse_endless_keys(text, where);
@@ -153,11 +174,11 @@ Value parse_override_value(const std::string& text, const std::string& where) {
     const toml::node* node = table.get("value");
     if (table.size() == 1 && node && !node->is_date() && !node->is_time() && !node->is_date_time())
       return convert(*node, {where, false}, 1);
-    if (table.size() != 1) fail("{}: value, got several lines expected one TOML value. Use --set once per key.", where);
+    if (table.size() != 1) fail("{}: value, got several lines expected one TOML value. use --set once per key", where);
   } catch (const toml::parse_error& error) {
-    if (bracketed)
-      fail("{}: value, got {} expected a TOML value. {}.", where, quote(word.substr(0, 60)),
-           one_line(error.description()));
+    const bool number = word.find_first_not_of("+-._0123456789abcdefABCDEFox") == std::string::npos;
+    if (bracketed || (number && !too_large(error.description()).number.empty()))
+      refuse(error, where, word, "value", "a TOML value");
   }
   return value;
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr double largest_real = 1e100; ///< beyond it a setting is a mistake, and products of two still are finite
 
 [[noreturn]] void wrong(const Value& value, const std::string& path, std::string_view expected, std::string_view hint) {
-  fail("{}: {}, got {} expected {}.{}{}", value.where, path, describe(value), expected, hint.empty() ? "" : " ", hint);
+  fail("{}: {}, got {} expected {}{}{}", value.where, path, describe(value), expected, hint.empty() ? "" : ". ", hint);
 }
 
 std::int64_t as_integer(const Value& value, const std::string& path, const Limits& limits, std::string_view expected) {
@@ -42,8 +42,13 @@ void ask(Value& table, std::string_view key) {
 struct Unread {
   const Entry* entry;
   std::string path;
-  const Value* table;
+  std::string hint;
 };
+
+std::string path_below(const std::string& path, std::string_view key) {
+  const std::string text = key_text(std::string(key));
+  return path.empty() ? text : path + "." + text;
+}
 
 void collect_unread(const Value& table, const std::string& path, std::vector<Unread>& found);
 
@@ -55,12 +60,44 @@ void collect_in_value(const Value& value, const std::string& path, std::vector<U
 
 void collect_unread(const Value& table, const std::string& path, std::vector<Unread>& found) {
   for (const Entry& entry : table.entries) {
-    const std::string below = path.empty() ? key_text(entry.key) : path + "." + key_text(entry.key);
+    const std::string below = path_below(path, entry.key);
     if (entry.value.read)
       collect_in_value(entry.value, below, found);
     else
-      found.push_back({&entry, below, &table});
+      found.push_back({&entry, below, suggestion(entry.key, table.asked)});
   }
+}
+
+/// Keys of this table that nobody asked for, spelt much like one that was asked for and is not there.
+std::vector<Unread> misspelt(Value& table, const std::string& path) {
+  std::vector<std::string> absent;
+  for (const std::string& key : table.asked)
+    if (!find(table, key)) absent.push_back(key);
+  std::vector<Unread> found;
+  for (const Entry& entry : table.entries) {
+    const bool asked = std::find(table.asked.begin(), table.asked.end(), entry.key) != table.asked.end();
+    if (!asked && !nearest(entry.key, absent).empty())
+      found.push_back({&entry, path_below(path, entry.key), suggestion(entry.key, absent)});
+  }
+  return found;
+}
+
+[[noreturn]] void fail_unknown(const std::vector<Unread>& unread) {
+  const Unread& first = unread.front();
+  std::string more;
+  for (std::size_t i = 1; i < unread.size() && i < 6; ++i)
+    more += fmt::format("{}{} ({})", i > 1 ? ", " : "", unread[i].path, unread[i].entry->value.where);
+  if (unread.size() > 6) more += ", …";
+  const std::string_view stop = first.hint.ends_with('?') ? " " : ". ";
+  fail("{}: unknown key {}, got {} expected a known key. {}{}{}", first.entry->value.where, first.path,
+       describe(first.entry->value), first.hint, more.empty() ? "" : fmt::format("{}also unknown: ", stop), more);
+}
+
+int last_override(const Value& value) {
+  int last = value.overridden;
+  for (const Value& item : value.items) last = std::max(last, last_override(item));
+  for (const Entry& entry : value.entries) last = std::max(last, last_override(entry.value));
+  return last;
 }
 
 } // namespace
@@ -80,13 +117,14 @@ const Value* Table::get(std::string_view key, bool must, std::string_view expect
     value->read = true;
     return value;
   }
-  if (!must) return nullptr;
-  std::vector<std::string> others; // is it there, but misspelt?
-  for (const Entry& entry : value_->entries)
-    if (!entry.value.read) others.push_back(entry.key);
-  const std::string meant = nearest(key, others);
-  fail("{}: {}, got nothing expected {}.{}", where(), path(key), expected,
-       meant.empty() ? "" : fmt::format(" Is {} misspelt?", quote(meant)));
+  if (must) missing(key, expected, "");
+  return nullptr;
+}
+
+void Table::missing(std::string_view key, std::string_view expected, std::string_view hint) const {
+  for (const auto& [table, path] : {std::pair(value_, path_), std::pair(&document_->root, std::string())})
+    if (const std::vector<Unread> found = misspelt(*table, path); !found.empty()) fail_unknown(found);
+  fail("{}: {}, got nothing expected {}{}{}", where(), path(key), expected, hint.empty() ? "" : ". ", hint);
 }
 
 std::int64_t Table::integer(std::string_view key, std::optional<std::int64_t> fallback, Limits limits) const {
@@ -117,9 +155,9 @@ std::string Table::word(std::string_view key, std::optional<std::string> fallbac
   if (std::find(words.now.begin(), words.now.end(), chosen) != words.now.end()) return chosen;
   const std::string list = fmt::format("{}{}", words.now.size() > 1 ? "one of " : "", fmt::join(words.now, ", "));
   if (std::find(words.later.begin(), words.later.end(), chosen) != words.later.end())
-    reject(key, list, fmt::format("{} is not supported yet.", quote(chosen)));
+    reject(key, list, fmt::format("{} is not supported yet", quote(chosen)));
   const std::string meant = nearest(chosen, words.now);
-  reject(key, list, meant.empty() ? "" : fmt::format("Did you mean {}?", quote(meant)));
+  reject(key, list, meant.empty() ? "" : fmt::format("did you mean {}?", quote(meant)));
 }
 
 std::vector<std::int64_t> Table::integers(std::string_view key, std::optional<std::vector<std::int64_t>> fallback,
@@ -199,9 +237,18 @@ bool Table::has(std::string_view key) const {
   return find(*value_, key) != nullptr;
 }
 
-bool Table::overridden(std::string_view key) const {
+int Table::overridden(std::string_view key) const {
   const Value* value = find(*value_, key);
-  return value && value->overridden;
+  return value ? last_override(*value) : 0;
+}
+
+void Table::known(std::initializer_list<std::string_view> keys) const {
+  for (std::string_view key : keys) ask(*value_, key);
+}
+
+void Table::pass_over(std::string_view key) const {
+  ask(*value_, key);
+  if (Value* value = find(*value_, key)) value->read = true;
 }
 
 std::vector<std::string> Table::keys() const {
@@ -211,7 +258,7 @@ std::vector<std::string> Table::keys() const {
 }
 
 void Table::not_yet(std::string_view key) const {
-  if (has(key)) reject(key, "no such key", fmt::format("{} is not supported yet.", quote(key)));
+  if (has(key)) reject(key, "no such key", fmt::format("{} is not supported yet", quote(key)));
 }
 
 const std::string& Table::file() const {
@@ -228,27 +275,18 @@ std::string Table::where(std::string_view key) const {
 }
 
 std::string Table::path(std::string_view key) const {
-  const std::string text = key_text(std::string(key));
-  return path_.empty() ? text : path_ + "." + text;
+  return path_below(path_, key);
 }
 
 void Table::reject(std::string_view key, std::string_view expected, std::string_view hint) const {
   if (const Value* value = find(*value_, key)) wrong(*value, path(key), expected, hint);
-  fail("{}: {}, got nothing expected {}.{}{}", where(), path(key), expected, hint.empty() ? "" : " ", hint);
+  missing(key, expected, hint);
 }
 
 void Table::report_unread() const {
   std::vector<Unread> unread;
   collect_unread(*value_, path_, unread);
-  if (unread.empty()) return;
-  const Unread& first = unread.front();
-  std::string more;
-  for (std::size_t i = 1; i < unread.size() && i < 6; ++i)
-    more += fmt::format("{}{} ({})", i > 1 ? ", " : "", unread[i].path, unread[i].entry->value.where);
-  if (unread.size() > 6) more += ", …";
-  fail("{}: unknown key {}, got {} expected a known key. {}{}{}{}", first.entry->value.where, first.path,
-       describe(first.entry->value), suggestion(first.entry->key, first.table->asked),
-       more.empty() ? "" : " Also unknown: ", more, more.empty() ? "" : ".");
+  if (!unread.empty()) fail_unknown(unread);
 }
 
 std::string Table::to_toml() const {
@@ -259,8 +297,8 @@ std::string read_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
-  if (!fs::exists(status)) fail("{}: file, got nothing expected a readable file. Check the path.", path);
-  if (fs::is_directory(status)) fail("{}: file, got a directory expected a readable file.", path);
+  if (!fs::exists(status)) fail("{}: file, got nothing expected a readable file. check the path", path);
+  if (fs::is_directory(status)) fail("{}: file, got a directory expected a readable file", path);
   constexpr std::size_t largest = std::size_t{64} << 20;
   std::ifstream in(path, std::ios::binary);
   std::string text;
@@ -269,8 +307,8 @@ std::string read_file(const std::string& path) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
   }
-  if (!in.eof() && text.size() <= largest) fail("{}: file, got an unreadable file expected a readable one.", path);
-  if (text.size() > largest) fail("{}: file, got more than 64 MiB expected a text file.", path);
+  if (!in.eof() && text.size() <= largest) fail("{}: file, got an unreadable file expected a readable one", path);
+  if (text.size() > largest) fail("{}: file, got more than 64 MiB expected a text file", path);
   return text;
 }
 

@@ -5,6 +5,7 @@
 // Every error reads `model.toml:7: model.layers[2].channels, got "many" (string) expected an integer. <hint>`.
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -31,7 +32,8 @@ struct Words {
 };
 
 /// A handle: cheap to copy, keeps the document alive. Getters take a key of this table; all throw Error when the value
-/// is missing (with `required`), of another type or out of range.
+/// is missing (with `required`), of another type or out of range. Where a value is missing but a key of the same table
+/// or of the root is much like one that is not there, that key is the error.
 class Table {
 public:
   /// Parses a document; `file` is what errors call it. Throws Error with file and line for anything that is not TOML.
@@ -56,10 +58,14 @@ public:
   Table table(std::string_view key) const;               ///< an empty table when absent, so that defaults apply
   std::vector<Table> tables(std::string_view key) const; ///< an array of tables; required
 
-  bool has(std::string_view key) const;        ///< makes the key known, does not read it
-  bool overridden(std::string_view key) const; ///< the value comes from --set
-  std::vector<std::string> keys() const;       ///< all there are, in the order of the file
-  /// Refuses a key that is designed but not built: "… expected no such key. x is not supported yet."
+  bool has(std::string_view key) const;  ///< makes the key known, does not read it
+  std::vector<std::string> keys() const; ///< all there are, in the order of the file
+  /// Which --set the value comes from, in whole or in part: the last one's number, from 1; 0: it is the file's.
+  int overridden(std::string_view key) const;
+  /// Makes keys known before they are asked for, so that a misspelt one is named when a required value is missing.
+  void known(std::initializer_list<std::string_view> keys) const;
+  void pass_over(std::string_view key) const; ///< counts as read: another key makes it void
+  /// Refuses a key that is designed but not built: "… expected no such key. x is not supported yet"
   void not_yet(std::string_view key) const;
 
   const std::string& file() const;
@@ -80,6 +86,7 @@ private:
   Table(std::shared_ptr<Document> document, Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
   const Value* get(std::string_view key, bool must, std::string_view expected) const;
+  [[noreturn]] void missing(std::string_view key, std::string_view expected, std::string_view hint) const;
 
   std::shared_ptr<Document> document_;
   Value* value_; ///< a table in document_

@@ -22,7 +22,7 @@ struct Value {
   std::vector<Value> items;       ///< array
   std::vector<Entry> entries;     ///< table, in the order of the file
   std::string where;              ///< "model.toml:7" or "--set train.steps=100"
-  bool overridden = false;        ///< set by --set
+  int overridden = 0;             ///< set by the n-th --set; 0: as in the file
   bool read = false;              ///< some getter took it
   std::vector<std::string> asked; ///< table: keys getters asked for, in the order of first request
 };
@@ -37,6 +37,7 @@ struct Document {
   Value root;
   std::deque<Value> absent;
   std::string file;
+  int overrides = 0; ///< so many --set were applied
 };
 
 Value* find(Value& table, std::string_view key); ///< nullptr when absent

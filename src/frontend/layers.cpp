@@ -22,6 +22,7 @@ constexpr ops::Pair ones{1, 1};
 constexpr ops::Pair zeros{0, 0};
 
 Append read_conv2d(const Table& table, const ModelOptions& model) {
+  table.known({"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init"});
   const ops::Conv2dOptions options{
       .channels = table.integer("channels", required, from_one),
       .kernel = table.pair("kernel", required, from_one),
@@ -38,6 +39,7 @@ Append read_conv2d(const Table& table, const ModelOptions& model) {
 }
 
 Append read_dense(const Table& table, const ModelOptions& model) {
+  table.known({"units", "bias", "init"});
   const ops::DenseOptions options{
       .units = table.integer("units", required, from_one),
       .bias = table.boolean("bias", true) && model.bias,
@@ -55,6 +57,7 @@ Append read_pointwise(const Table& table, const ModelOptions&) {
 }
 
 Append read_pool(const Table& table, const ModelOptions&) {
+  table.known({"kernel", "stride", "padding"});
   ops::PoolOptions options{.kernel = table.pair("kernel", required, from_one)};
   options.stride = table.pair("stride", options.kernel, from_one);
   options.padding = table.pair("padding", zeros, from_zero);

@@ -60,8 +60,8 @@ public:
       const TensorId result = results_.at(name);
       if (result != last_ && graph_.tensors[result].consumers.empty())
         fail(
-            "{}: layer '{}', got no layer that uses it expected one. Name it in the inputs of a later layer, or remove "
-            "it.",
+            "{}: layer '{}', got no layer that uses it expected one. name it in the inputs of a later layer, or remove "
+            "it",
             place, name);
     }
   }
@@ -69,12 +69,12 @@ public:
 private:
   void add_repeated(const Table& table) {
     const std::int64_t times = table.integer("repeat", required, {.low = 1, .high = most_layers});
-    if (table.has("op")) table.reject("repeat", "no op beside it", "Put the layer into `layers`.");
+    if (table.has("op")) table.reject("repeat", "no op beside it", "put the layer into `layers`");
     for (std::int64_t i = 0; i < times; ++i) add_layers(table, "layers");
   }
 
   void add_layer(const Table& table) {
-    if (results_.size() > most_layers) fail("{}: layers, got more than {} expected fewer.", table.where(), most_layers);
+    if (results_.size() > most_layers) fail("{}: layers, got more than {} expected fewer", table.where(), most_layers);
     const std::string op = table.text("op", required);
     const std::string name = name_of(table, op);
     const std::string activation = takes_activation(op) ? read_activation(table) : "";
@@ -90,7 +90,7 @@ private:
     if (!kind) reject_op(table, op);
     const std::vector<TensorId> inputs = inputs_of(table);
     const auto count_is = [&](std::string_view expected) {
-      fail("{}: layer '{}' ({}), got {} inputs expected {}. Name them: inputs = [\"a\", \"b\"].", table.where(), name,
+      fail("{}: layer '{}' ({}), got {} inputs expected {}. name them: inputs = [\"a\", \"b\"]", table.where(), name,
            op, inputs.size(), expected);
     };
     if (inputs.size() < kind->least_inputs) count_is(fmt::format("at least {}", kind->least_inputs));
@@ -103,7 +103,7 @@ private:
   TensorId add_residual(const Table& table, const std::string& name) {
     const std::vector<TensorId> inputs = inputs_of(table);
     if (inputs.size() != 1)
-      fail("{}: layer '{}' (residual), got {} inputs expected 1.", table.where(), name, inputs.size());
+      fail("{}: layer '{}' (residual), got {} inputs expected 1", table.where(), name, inputs.size());
     last_ = inputs[0];
     add_layers(table, "body");
     return at(table.where(), [&] { return ops::add_layer(graph_, name, {inputs[0], last_}); });
@@ -111,7 +111,7 @@ private:
 
   std::vector<TensorId> inputs_of(const Table& table) const {
     if (table.has("input") && table.has("inputs"))
-      table.reject("input", "either input or inputs", "Remove one of them.");
+      table.reject("input", "either input or inputs", "remove one of them");
     if (table.has("input")) return {result_of(table, "input", table.text("input", required))};
     if (!table.has("inputs")) return {last_};
     std::vector<TensorId> inputs;
@@ -126,8 +126,8 @@ private:
     for (const auto& [earlier, result] : results_) known.push_back(earlier);
     const std::string meant = config::nearest(name, known);
     table.reject(key, "names of earlier layers",
-                 fmt::format("There is no '{}' before this layer.{}", name,
-                             meant.empty() ? "" : fmt::format(" Did you mean '{}'?", meant)));
+                 fmt::format("there is no '{}' before this layer{}", name,
+                             meant.empty() ? "" : fmt::format(". did you mean '{}'?", meant)));
   }
 
   /// The given name, checked; else `<op>_<n>`, n counting the layers of that op from 1.
@@ -147,9 +147,9 @@ private:
         });
     if (!good) table.reject("name", "letters, digits, '_', '-' and '.'");
     for (std::string_view reserved : {"input", "labels", "sample_weights", "hyper", "loss"})
-      if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved.", name));
+      if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved", name));
     if (names_.contains(name))
-      table.reject("name", "a name no other layer has", "Layers inside a repeat are best left unnamed.");
+      table.reject("name", "a name no other layer has", "layers inside a repeat are best left unnamed");
     names_.insert(name);
     return name;
   }
@@ -168,7 +168,7 @@ private:
   [[noreturn]] static void reject_op(const Table& table, const std::string& op) {
     const std::vector<std::string>& later = later_layers();
     if (std::find(later.begin(), later.end(), op) != later.end())
-      table.reject("op", "a layer that is built", fmt::format("\"{}\" is not supported yet.", op));
+      table.reject("op", "a layer that is built", fmt::format("\"{}\" is not supported yet", op));
     std::vector<std::string> known = {"residual"};
     for (const LayerKind& kind : layer_kinds()) known.emplace_back(kind.op);
     table.reject("op", "a kind of layer", config::suggestion(op, known));
@@ -186,6 +186,7 @@ private:
 } // namespace
 
 graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed) {
+  model.known({"name", "input", "layers", "loss", "bias", "init"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
   if (sample.size() != 1 && sample.size() != 3) model.reject("input", "[features] or [channels, height, width]");

@@ -5,6 +5,7 @@
 #include "io/checksum.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -101,6 +102,24 @@ void check_dataset(const File& file, const std::string& name, const TensorView& 
          info.element == ElementClass::real ? "real" : "other", info.element_bytes, to_string(view.dtype));
 }
 
+template<class T>
+std::int64_t count_not_finite(const std::vector<std::byte>& memory) {
+  const auto* values = reinterpret_cast<const T*>(memory.data());
+  return std::count_if(values, values + memory.size() / sizeof(T), [](T value) { return !std::isfinite(value); });
+}
+
+std::int64_t count_not_finite(DType dtype, const std::vector<std::byte>& memory) {
+  switch (dtype) {
+  case DType::f32:
+    return count_not_finite<float>(memory);
+  case DType::f64:
+    return count_not_finite<double>(memory);
+  case DType::i32:
+    break;
+  }
+  return 0;
+}
+
 } // namespace
 
 std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int64_t limit) {
@@ -109,8 +128,8 @@ std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int6
   return result;
 }
 
-void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                  const TensorView& view, bool primary, std::int64_t limit) {
+std::int64_t write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
+                          const TensorView& view, bool primary, std::int64_t limit) {
   const bool root = comm.rank() == 0;
   const device::Exec host(exec.threads());
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, primary);
@@ -121,6 +140,7 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
   std::optional<Error> failure;
   std::vector<std::uint64_t> sums;
   std::vector<std::byte> memory, packed;
+  std::int64_t not_finite = 0;
   if (root) attempt(failure, [&] { create_dataset(*file, name, view.global, view.dtype); });
   for (const Box& slab : slabs(view.global, size_of(view.dtype), limit)) {
     const Box mine = intersect(view.box, slab);
@@ -143,6 +163,7 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
       device::unpack(host, packed.data(), target, part, Order::logical);
     }
     sums.push_back(checksum(memory));
+    not_finite += count_not_finite(view.dtype, memory);
     attempt(failure, [&] { write_box(*file, name, slab, view.dtype, memory.data()); });
   }
   if (root)
@@ -151,6 +172,7 @@ void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, 
       write_attribute_of(*file, "checksums/" + name, "slab_bytes", limit);
     });
   share_failure(comm, failure);
+  return not_finite;
 }
 
 void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,

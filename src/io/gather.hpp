@@ -22,9 +22,9 @@ std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int6
 /// Writes dataset `name` of the view's global shape in logical order, and `checksums/<name>` with one checksum per
 /// slab and the attribute `slab_bytes`, the limit they were cut by. `file`: open on rank 0, null elsewhere. `primary`:
 /// this rank writes its block; the primary blocks of all ranks tile the tensor (else Bug). Throws Error(failed), the
-/// same on every rank, when the file can not be written.
-void write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                  const device::TensorView& view, bool primary, std::int64_t limit = slab_bytes);
+/// same on every rank, when the file can not be written. Returns on rank 0 how many elements are not finite numbers.
+std::int64_t write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
+                          const device::TensorView& view, bool primary, std::int64_t limit = slab_bytes);
 
 /// Fills the view's block, any box of the tensor, checking every slab. Throws Error, the same on every rank, naming
 /// file, dataset and slab when a checksum does not match or the dataset has another shape or type. The block's content

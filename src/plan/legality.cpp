@@ -90,11 +90,24 @@ std::string objection_to_node(const Graph& graph, const Plan& plan, NodeId n) {
   return "";
 }
 
+std::string objection_to_channels(const graph::Tensor& tensor, const Tiling& tiling, const tiling::Mesh& mesh) {
+  if (tensor.spatial == 1 || tensor.shape.size() != 2) return "";
+  std::int64_t unit = 1;
+  for (const tiling::Entry& entry : tiling)
+    if (entry.kind == tiling::Kind::split && entry.dim == 1) unit = entry.unit;
+  const int parts = tiling::parts(tiling, mesh, 1);
+  for (int j = 0; j + 1 < parts; ++j)
+    if (tiling::block_range(tensor.shape[1], unit, parts, j).end % tensor.spatial != 0)
+      return fmt::format("blocks of whole channels of {} positions: split(1/{})", tensor.spatial, tensor.spatial);
+  return "";
+}
+
 std::string objection_to_tensor(const Graph& graph, const Plan& plan, TensorId id) {
   const graph::Tensor& tensor = graph.tensors[id];
   const Tiling& stored = plan.stored[id];
   if (!is_legal(stored, tensor.shape, plan.mesh))
     return "is stored in a tiling that does not fit its shape and the mesh";
+  if (!objection_to_channels(tensor, stored, plan.mesh).empty()) return "is stored in blocks that cut channels";
   if (!is_decided(graph, id))
     return stored == derived(graph, plan, id) ? ""
                                               : fmt::format("is in tiling {}, not {} as it must be", to_string(stored),

@@ -16,6 +16,10 @@ void derive_stored(const graph::Graph& graph, Plan& plan);
 /// What is wrong with a node's choices, completing "node 'x' …"; empty if nothing is.
 std::string objection_to_node(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
 
+/// What a stored tiling that cuts a flattened tensor inside a channel should have been; empty if it does not: blocks
+/// lie in memory channels last (DESIGN §5), which needs them whole.
+std::string objection_to_channels(const graph::Tensor& tensor, const tiling::Tiling& tiling, const tiling::Mesh& mesh);
+
 /// What is wrong with a tensor's stored tiling, completing "tensor 'x' …"; empty if nothing is. Choices are fine.
 std::string objection_to_tensor(const graph::Graph& graph, const Plan& plan, graph::TensorId tensor);
 

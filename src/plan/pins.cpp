@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "config/table.hpp"
+#include "plan/legality.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -54,6 +55,8 @@ Pins parse_pins(const Model& model, const tiling::Mesh& mesh, const Options& opt
     const graph::Tensor& tensor = graph.tensors[id];
     Tiling tiling = tiling::parse_tiling(text, where, tensor.units);
     tiling::check(tiling, tensor.shape, mesh, where);
+    if (const std::string channels = objection_to_channels(tensor, tiling, mesh); !channels.empty())
+      fail("{}: stored tiling, got {} expected {}.", where, text, channels);
     if (tiling::has_partial(tiling))
       fail("{}: stored tiling, got {} expected split or replicate on each cut. A partial sum is never stored.", where,
            text);

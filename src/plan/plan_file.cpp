@@ -251,8 +251,12 @@ private:
       if (found == tensors.end()) fail("{}: {}, got no entry expected its stored tiling.", file_, what);
       expect(*found, what, Json::value_t::string);
       const std::string where = fmt::format("{}: {}", file_, what);
-      tiling::Tiling tiling = tiling::parse_tiling(found->get<std::string>(), where);
+      // Of a flattened tensor nothing but whole channels can be meant.
+      const Shape units = tensor.spatial > 1 && tensor.shape.size() == 2 ? tensor.units : Shape{};
+      tiling::Tiling tiling = tiling::parse_tiling(found->get<std::string>(), where, units);
       tiling::check(tiling, tensor.shape, plan_.mesh, where);
+      if (const std::string wanted = objection_to_channels(tensor, tiling, plan_.mesh); !wanted.empty())
+        fail("{}, got {} expected {}.", where, found->get<std::string>(), wanted);
       plan_.stored[t] = tiling::normalise(std::move(tiling), tensor.shape, plan_.mesh);
     }
   }

@@ -95,6 +95,11 @@ std::string beside(const Graph& graph, const Plan& plan, const std::string& stra
                                     : "");
 }
 
+/// What a tensor adds to the plan's bytes.
+std::int64_t data_bytes(const Graph& graph, const Plan& plan, std::size_t tensor) {
+  return graph.tensors[tensor].role == graph::Role::metric ? 0 : plan.tensor_bytes[tensor];
+}
+
 Row layer_row(const Graph& graph, const Plan& plan, int layer, std::int64_t bytes) {
   Row row = {graph.layers[layer].name, "", "", "", "", bytes_text(bytes)};
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -135,25 +140,25 @@ std::string split_text(const Graph& graph, const Plan& plan, NodeId node) {
   return text.empty() ? "whole" : text;
 }
 
-std::string report(const Graph& graph, const Plan& plan) {
+std::string report(const Graph& graph, const Plan& plan, bool pinned) {
   const int ranks = tiling::ranks(plan.mesh);
   std::string text = fmt::format("{} on {} rank{} (mesh {}), strategy {}: {} moved per step", graph.name, ranks,
                                  ranks == 1 ? "" : "s", to_string(plan.mesh), plan.strategy, bytes_text(plan.bytes));
   if (const std::string status = status_text(plan); !status.empty()) text += ", " + status;
   if (ranks > 1)
     for (const std::string strategy : {"data", "model"})
-      if (plan.strategy != strategy) text += beside(graph, plan, strategy);
+      if (plan.strategy != strategy) text += beside(graph, plan, strategy) + (pinned ? " without the pins" : "");
   std::vector<std::int64_t> bytes(graph.layers.size(), 0);
   for (std::size_t t = 0; t < graph.tensors.size(); ++t)
     if (const int layer = layer_of(graph, static_cast<TensorId>(t)); layer != graph::none)
-      bytes[layer] += plan.tensor_bytes[t];
+      bytes[layer] += data_bytes(graph, plan, t);
   std::vector<Row> rows = {{"layer", "output", "parallel", "split", "weight", "moved"}};
   for (std::size_t layer = 0; layer < graph.layers.size(); ++layer)
     rows.push_back(layer_row(graph, plan, static_cast<int>(layer), bytes[layer]));
   return text + '\n' + table(rows, {false, false, false, false, false, true});
 }
 
-std::string comparison(const std::vector<Compared>& plans) {
+std::string comparison(const std::vector<Compared>& plans, bool pinned) {
   std::vector<Row> rows = {{"strategy", "moved per step", "ratio", "memory per rank", ""}};
   const std::int64_t first = plans.empty() ? 0 : plans[0].plan.bytes;
   for (const Compared& compared : plans) {
@@ -162,7 +167,7 @@ std::string comparison(const std::vector<Compared>& plans) {
     rows.push_back({plan.strategy, bytes_text(plan.bytes), first > 0 ? fmt::format("{:.2f}", ratio) : "-",
                     bytes_text(compared.peak_memory.value_or(plan.held_bytes)), status_text(plan)});
   }
-  return table(rows, {false, true, true, true, false});
+  return table(rows, {false, true, true, true, false}) + (pinned ? "  (the pins hold for the first line only)\n" : "");
 }
 
 std::string to_json(const Graph& graph, const JsonReport& report) {
@@ -185,7 +190,7 @@ std::string to_json(const Graph& graph, const JsonReport& report) {
                                {"shape", tensor.shape},
                                {"role", std::string(graph::to_string(tensor.role))},
                                {"tiling", tiling::to_string(first.stored[t])},
-                               {"bytes", first.tensor_bytes[t]}});
+                               {"bytes", data_bytes(graph, first, t)}});
   }
   return json.dump() + '\n';
 }

@@ -19,8 +19,9 @@ std::string bytes_text(std::int64_t bytes);
 std::string split_text(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
 
 /// One line per layer: output shape, how the layer is split (data, model, hybrid; forward), weight's tiling, bytes
-/// moved in one step; above it the plan's total beside those of data and model parallelism. Ends with a newline.
-std::string report(const graph::Graph& graph, const Plan& plan);
+/// moved in one step (without control traffic); above it the plan's total beside those of data and model parallelism,
+/// which know of no pins: `pinned` has that said. Ends with a newline.
+std::string report(const graph::Graph& graph, const Plan& plan, bool pinned = false);
 
 /// A strategy's plan with what only the caller knows.
 struct Compared {
@@ -29,10 +30,11 @@ struct Compared {
 };
 
 /// One line per strategy: bytes, ratio to the first one's, memory per rank (held_bytes if no peak is given), what is
-/// proven.
-std::string comparison(const std::vector<Compared>& plans);
+/// proven. `pinned`: the first one has pins, the others not.
+std::string comparison(const std::vector<Compared>& plans, bool pinned = false);
 
-/// What `soybean_plan --json` prints (DESIGN §7). The first plan is the one whose tensors are listed.
+/// What `soybean_plan --json` prints (DESIGN §7). The first plan is the one whose tensors are listed; their bytes add
+/// up to its bytes (those of metrics are control traffic and count as 0).
 struct JsonReport {
   std::int64_t batch = 0;
   std::string objective = "bytes";

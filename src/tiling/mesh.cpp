@@ -86,14 +86,14 @@ Mesh make_mesh(const std::vector<std::int64_t>& cuts, int ranks) {
   bool fits = true;
   for (std::int64_t cut : cuts) {
     if (cut < 2)
-      fail("parallel.mesh: parts of a cut, got {} in [{}] expected at least 2. Leave out cuts of one part.", cut,
+      fail("parallel.mesh: parts of a cut, got {} in [{}] expected at least 2. leave out cuts of one part", cut,
            fmt::join(cuts, ", "));
     fits = fits && cut <= ranks / product; // also keeps the product from overflowing
     if (fits) product *= cut;
   }
   if (!fits || product != ranks)
-    fail("parallel.mesh: product of the cuts, got [{}] expected {}, the number of ranks. Change the cuts or the number "
-         "of ranks.",
+    fail("parallel.mesh: product of the cuts, got [{}] expected {}, the number of ranks. change the cuts or the number "
+         "of ranks",
          fmt::join(cuts, ", "), ranks);
   return {std::vector<int>(cuts.begin(), cuts.end())};
 }

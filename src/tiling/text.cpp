@@ -77,8 +77,8 @@ Tiling parse_tiling(std::string_view text, std::string_view where, const Shape& 
     const std::string_view part = trimmed(text.substr(begin, end - begin));
     const auto entry = parse_entry(part, units);
     if (!entry)
-      fail("{}: entry of tiling \"{}\", got \"{}\" expected split(DIM), split(DIM/UNIT), replicate or partial. Write "
-           "one entry per cut, separated by commas, such as \"split(0),replicate\".",
+      fail("{}: entry of tiling \"{}\", got \"{}\" expected split(DIM), split(DIM/UNIT), replicate or partial. write "
+           "one entry per cut, separated by commas, such as \"split(0),replicate\"",
            where, text, part);
     tiling.push_back(*entry);
     begin = end + 1;

@@ -81,22 +81,22 @@ Tiling normalise(Tiling tiling, const Shape& shape, const Mesh& mesh) {
 
 void check(const Tiling& tiling, const Shape& shape, const Mesh& mesh, std::string_view where) {
   if (tiling.size() != mesh.cuts.size())
-    fail("{}: entries of tiling {}, got {} expected {}, one per cut of the mesh {}. Name split, replicate or partial "
-         "for each cut.",
+    fail("{}: entries of tiling {}, got {} expected {}, one per cut of the mesh {}. name split, replicate or partial "
+         "for each cut",
          where, to_string(tiling), tiling.size(), mesh.cuts.size(), to_string(mesh));
   for (const Entry& entry : tiling) {
     if (entry.kind != Kind::split) continue;
     if (entry.dim < 0 || entry.dim >= static_cast<std::int64_t>(shape.size()))
-      fail("{}: dim split by tiling {}, got {} expected a dim of a tensor of shape {}, counted from 0. Split a dim the "
-           "tensor has.",
+      fail("{}: dim split by tiling {}, got {} expected a dim of a tensor of shape {}, counted from 0. split a dim the "
+           "tensor has",
            where, to_string(tiling), entry.dim, soybean::to_string(shape));
     const std::int64_t extent = shape[static_cast<std::size_t>(entry.dim)];
     if (entry.unit < 1 || entry.unit > extent)
-      fail("{}: unit of dim {} in tiling {}, got {} expected 1 to {}, the dim's extent. Leave the unit out.", where,
+      fail("{}: unit of dim {} in tiling {}, got {} expected 1 to {}, the dim's extent. leave the unit out", where,
            entry.dim, to_string(tiling), entry.unit, extent);
     for (const Entry& other : tiling)
       if (splits(other, entry.dim) && other.unit != entry.unit)
-        fail("{}: units of dim {} in tiling {}, got {} and {} expected one for all cuts. Give each cut the same unit.",
+        fail("{}: units of dim {} in tiling {}, got {} and {} expected one for all cuts. give each cut the same unit",
              where, entry.dim, to_string(tiling), entry.unit, other.unit);
   }
 }

@@ -109,6 +109,13 @@ void check_header(const io::File& file, const Job& job) {
                 "set data.batch to the checkpoint's: the place in the data counts in batches");
   require_equal(path, "train_samples", io::read_integer_attribute(file, "train_samples"),
                 job.reader->info().train_samples, "the training data is another");
+  const std::int64_t step = io::read_integer_attribute(file, "step");
+  if (step < 0) fail("{}: step, got {} expected a number of steps done. the file was changed", path, step);
+  require_equal(path, "samples_seen", io::read_integer_attribute(file, "samples_seen"), step * job.config.data.batch,
+                "its attributes do not fit together: the file was changed");
+  require_equal(path, "epoch", io::read_integer_attribute(file, "epoch"),
+                step * job.config.data.batch / job.reader->info().train_samples,
+                "its attributes do not fit together: the file was changed");
 }
 
 /// The checkpoint holds exactly the tensors the model has.
@@ -183,10 +190,19 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       file = io::create(temporary.string());
       write_header(*file, job, step);
     });
-    for (const runtime::Block& block : executor.persistent())
-      io::write_tensor(comm, context.exec, file ? &*file : nullptr, dataset_name(job.graph.tensors[block.tensor]),
-                       block.view, is_primary(block, context));
+    std::string bad; // the first tensor with values that are not finite
+    for (const runtime::Block& block : executor.persistent()) {
+      const std::string dataset = dataset_name(job.graph.tensors[block.tensor]);
+      const std::int64_t count = io::write_tensor(comm, context.exec, file ? &*file : nullptr, dataset, block.view,
+                                                  is_primary(block, context));
+      if (count > 0 && bad.empty()) bad = fmt::format("{}, got {} infinite or undefined values", dataset, count);
+    }
     on_root(comm, [&] {
+      if (!bad.empty())
+        fail_running(
+            "step {}: {} expected finite ones. lower train.optimizer.lr or look for bad values in the data; no "
+            "checkpoint of this step is written, earlier ones are kept",
+            step, bad);
       io::close_synced(std::move(*file));
       file.reset();
       publish(folder, temporary, name, job.config.checkpoint.keep);

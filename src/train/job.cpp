@@ -41,6 +41,11 @@ plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::stri
   return plan::make_plan(job.graph, mesh, options);
 }
 
+plan::Plan recosted(const graph::Graph& graph, plan::Plan plan) {
+  plan::evaluate(graph, plan);
+  return plan;
+}
+
 std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::Plan& plan,
                                          const std::vector<std::string>& skip) {
   std::vector<program::Program> programs;
@@ -76,7 +81,8 @@ graph::Graph make_graph(const config::Table& root, const config::RunConfig& conf
   return graph;
 }
 
-Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host) {
+Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+             const plan::Plan* given) {
   const config::Table root = read_document(request, comm);
   Job job;
   on_all_ranks([&] {
@@ -87,11 +93,12 @@ Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& r
   });
   job.reader = open(job, comm);
   std::string plan_text;
-  if (!job.config.parallel.plan.empty())
+  if (given == nullptr && !job.config.parallel.plan.empty())
     plan_text = text_from_root(comm, [&] { return config::read_file(job.config.parallel.plan); });
   on_all_ranks([&] {
     const auto begin = std::chrono::steady_clock::now();
-    job.plan = choose_plan(job, choose_mesh(job.config, ranks_per_host), plan_text);
+    job.plan =
+        given ? recosted(job.graph, *given) : choose_plan(job, choose_mesh(job.config, ranks_per_host), plan_text);
     job.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     plan::verify(job.graph, job.plan);
     job.programs = lower_both(job.graph, job.plan, job.config.parallel.skip_passes);

@@ -39,7 +39,9 @@ constexpr int evaluate_program = 1;
 graph::Graph make_graph(const config::Table& root, const config::RunConfig& config);
 
 /// Reads the model file on rank 0 and builds everything from it on every rank. Throws Error, the same on every rank.
-Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host);
+/// `given`: a plan of the same model in another precision, whose tilings are used instead of a strategy or plan file.
+Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+             const plan::Plan* given = nullptr);
 
 /// A job for one rank with the same graph: what --verify compares with.
 std::vector<program::Program> serial_programs(const graph::Graph& graph);

@@ -58,6 +58,13 @@ data::Order order_of(const Job& job) {
   return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
 }
 
+/// What every rank has found alike.
+[[noreturn]] void fail_alike(const std::string& text) {
+  Error error(text, ExitCode::failed);
+  error.mark_on_all_ranks();
+  throw error;
+}
+
 /// A step that was run, or queued on an accelerator, and whose numbers the host has not looked at yet.
 struct Pending {
   std::int64_t done; ///< steps, with it
@@ -160,15 +167,11 @@ void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector
                     .computing_seconds = totals.computing,
                     .waiting_seconds = totals.waiting,
                     .peak_memory = peak_memory_};
-  if (!std::isfinite(record.loss)) {
-    Error error(
+  if (!std::isfinite(record.loss))
+    fail_alike(
         fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
                     "look for bad values in the data; checkpoints written before are kept",
-                    done, record.loss, record.learning_rate),
-        ExitCode::failed);
-    error.mark_on_all_ranks();
-    throw error;
-  }
+                    done, plain(record.loss), record.learning_rate));
   ++steps_run_;
   training_seconds_ += totals.slowest;
   moved_bytes_ += totals.data_bytes;
@@ -187,10 +190,15 @@ void Loop::validate_if_due(std::int64_t done) {
   if (!end_of_epoch && done != last_step_) return;
   settle(0);
   const Validation v = validate(job_, executor_);
+  if (!std::isfinite(v.loss))
+    fail_alike(
+        fmt::format("step {}: the validation loss, got {} expected a finite number. lower train.optimizer.lr (now "
+                    "{:g}), or look for bad values in the validation data; checkpoints written before are kept",
+                    done, plain(v.loss), learning_rate(job_.config.train, order_, done - 1)));
   validated_ = done;
   result_.summary.validation = v;
   if (metrics_) metrics_->write(done, v);
-  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, v.loss, 100 * v.accuracy));
+  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, plain(v.loss), plain(100 * v.accuracy)));
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {

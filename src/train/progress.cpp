@@ -32,6 +32,10 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
+double plain(double number) {
+  return std::isnan(number) ? std::abs(number) : number;
+}
+
 Progress::Progress(std::int64_t first_step, std::int64_t last_step, std::int64_t log_every)
     : first_(first_step),
       last_(last_step),
@@ -45,9 +49,9 @@ void Progress::show(const ProgressLine& line) {
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
   const double done = static_cast<double>(std::max<std::int64_t>(1, line.step - first_));
   const double left = elapsed / done * static_cast<double>(last_ - line.step);
-  const std::string numbers =
-      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:5.1f} %  {:.0f} samples/s  left {}", line.step,
-                  last_, line.epoch, line.loss, 100 * line.accuracy, line.samples_per_second, duration_text(left));
+  const std::string numbers = fmt::format(
+      "step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:5.1f} %  {:.0f} samples/s  left {}", line.step, last_,
+      line.epoch, plain(line.loss), plain(100 * line.accuracy), line.samples_per_second, duration_text(left));
   if (!terminal_) {
     if (line.step % log_every_ == 0 || line.step == last_) {
       say(numbers + "\n");

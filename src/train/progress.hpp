@@ -35,4 +35,7 @@ private:
 /// "1:05:09", "4:07", "0:03".
 std::string duration_text(double seconds);
 
+/// For printing: a NaN loses its sign ("nan", never "-nan"), other numbers stay as they are.
+double plain(double number);
+
 } // namespace soybean::train

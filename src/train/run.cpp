@@ -11,6 +11,7 @@
 #include "train/loop.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
+#include "train/progress.hpp"
 #include "train/run_dir.hpp"
 #include "train/signals.hpp"
 #include "train/verify.hpp"
@@ -27,12 +28,12 @@ void print(const comm::Comm& comm, const std::string& text) {
   if (comm.rank() == 0) say(text);
 }
 
-/// The job again in another precision (a plan file belongs to one precision, so the strategy stands in for it).
-Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+/// The job again in another precision. A plan file belongs to one precision: its tilings are taken over.
+Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host, const Job& job,
                    const std::string& precision) {
-  Request job = request.job;
-  job.overrides.push_back("train.precision=\"" + precision + "\"");
-  return make_job(job, comm, ranks_per_host);
+  Request other = request.job;
+  other.overrides.push_back("train.precision=\"" + precision + "\"");
+  return make_job(other, comm, ranks_per_host, job.config.parallel.plan.empty() ? nullptr : &job.plan);
 }
 
 /// What this rank computes on. Collective.
@@ -52,15 +53,9 @@ std::unique_ptr<comm::Comm> connect(const Job& job, const std::vector<std::strin
 
 ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<comm::Comm> comm,
                     const std::vector<std::string>& hosts) {
-  if (!job.config.parallel.plan.empty()) {
-    Error error(
-        "--verify: a plan file is for one precision, got parallel.plan expected a strategy. leave the plan file out");
-    error.mark_on_all_ranks();
-    throw error;
-  }
   const std::vector<int> ranks_per_host = comm::ranks_per_host(hosts);
-  const Job single = with_precision(request, *comm, ranks_per_host, "fp32");
-  const Job twice = with_precision(request, *comm, ranks_per_host, "fp64");
+  const Job single = with_precision(request, *comm, ranks_per_host, job, "fp32");
+  const Job twice = with_precision(request, *comm, ranks_per_host, job, "fp64");
   const device::Exec exec = make_exec(single, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const VerifyReport report = verify(single, twice, *comm, exec);
@@ -71,17 +66,17 @@ ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<c
   throw error;
 }
 
-std::string make_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
+/// Puts what the run starts with into its folder, an earlier run's files out of the way.
+void fill_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
   const std::string& dir = job.config.run.dir;
   const bool keep = request.resume.has_value() && request.resume->empty();
-  const std::string moved = text_from_root(comm, [&] { return prepare_run_dir(dir, keep); });
+  const std::string moved = text_from_root(comm, [&] { return keep ? std::string() : move_earlier_run(dir); });
   if (!moved.empty() && !request.json)
     print(comm, fmt::format("the files of the earlier run in {} were moved to {}\n", dir, moved));
   on_root(comm, [&] {
     write_file(dir + "/config.toml", job.resolved);
     write_file(dir + "/plan.json", plan::plan_text(job.graph, job.plan));
   });
-  return dir;
 }
 
 /// The checkpoint to go on from, none to start from the beginning.
@@ -104,7 +99,8 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
   std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
                                  plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
-    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", 100 * s.validation->accuracy, s.validation->loss);
+    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", plain(100 * s.validation->accuracy),
+                        plain(s.validation->loss));
   return text + fmt::format("\nthe run's files are in {}\n", dir);
 }
 
@@ -117,21 +113,27 @@ ExitCode run(const RunRequest& request) {
   comm = connect(job, hosts);
   if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
-  if (!request.json) print(*comm, plan::report(job.graph, job.plan));
+  if (!request.json) print(*comm, plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()));
   if (request.dry_run) {
     if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
     return ExitCode::done;
   }
   const device::Exec exec = make_exec(job, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
+  const std::string& dir = job.config.run.dir;
+  std::optional<RunDirLock> lock; // rank 0
+  on_root(*comm, [&] {
+    make_run_dir(dir);
+    lock.emplace(dir);
+  });
   const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
-  const std::string dir = make_run_dir(request, job, *comm);
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
   const std::string preflight =
       runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
+  fill_run_dir(request, job, *comm);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -22,6 +24,12 @@ namespace {
 
 /// What a run writes into its folder.
 constexpr std::array run_files = {"config.toml", "plan.json", "metrics.jsonl", "summary.json", "checkpoints"};
+
+/// "runs/x/" names the same folder as "runs/x".
+fs::path folder(const std::string& dir) {
+  fs::path path = fs::path(dir).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
 
 bool holds_a_run(const fs::path& dir) {
   std::error_code ignored;
@@ -45,9 +53,32 @@ std::string move_aside(const fs::path& dir) {
 
 } // namespace
 
-std::string prepare_run_dir(const std::string& dir, bool keep) {
-  fs::path path = fs::path(dir).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path(); // "runs/x/" names the same folder as "runs/x"
+RunDirLock::RunDirLock(const std::string& dir) {
+  const std::string path = (folder(dir) / "lock").string();
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file_ < 0) return; // the folder's own checks say why
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return;
+    std::string holder;
+    std::getline(std::ifstream(path), holder);
+    close(file_);
+    fail("run.dir: '{}', got a folder in which a run is active ({}) expected one of its own. wait for that run, or "
+         "choose "
+         "another run.dir",
+         dir, holder.empty() ? "unknown process" : holder);
+  }
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  const std::string holder = fmt::format("process {} on {}\n", getpid(), host.data());
+  if (ftruncate(file_, 0) != 0 || write(file_, holder.data(), holder.size()) < 0) errno = 0; // only a help for people
+}
+
+RunDirLock::~RunDirLock() {
+  if (file_ >= 0) close(file_);
+}
+
+void make_run_dir(const std::string& dir) {
+  const fs::path path = folder(dir);
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path, error))
     fail("run.dir: '{}', got a file expected a folder. choose another run.dir", dir);
@@ -61,7 +92,11 @@ std::string prepare_run_dir(const std::string& dir, bool keep) {
          "--set run.dir=…",
          dir, std::strerror(errno));
   fs::remove(probe, error);
-  return !keep && holds_a_run(path) ? move_aside(path) : std::string();
+}
+
+std::string move_earlier_run(const std::string& dir) {
+  const fs::path path = folder(dir);
+  return holds_a_run(path) ? move_aside(path) : std::string();
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -6,10 +6,25 @@
 
 namespace soybean::train {
 
-/// Makes `dir` (and parents) and checks that files can be written there. Unless `keep`, the files of an earlier run in
-/// it (and only those) are moved to the first free `<dir>/earlier-N`, so that nothing is lost; that folder is returned
-/// (empty: nothing was moved). Throws Error naming the folder.
-std::string prepare_run_dir(const std::string& dir, bool keep);
+/// Holds `dir/lock` as long as it lives (or the process does), so that no two runs write into one folder. Where the
+/// file system knows no locks there is none.
+class RunDirLock {
+public:
+  /// Throws Error naming the run that holds it.
+  explicit RunDirLock(const std::string& dir);
+  ~RunDirLock();
+  RunDirLock(const RunDirLock&) = delete;
+  RunDirLock& operator=(const RunDirLock&) = delete;
+
+private:
+  int file_ = -1;
+};
+
+/// Makes `dir` (and parents) and checks that files can be written there. Throws Error naming the folder.
+void make_run_dir(const std::string& dir);
+/// Moves the files of an earlier run in `dir` (and only those) to the first free `<dir>/earlier-N`, so that nothing is
+/// lost, and returns that folder; empty: there was none. Throws Error naming the folder.
+std::string move_earlier_run(const std::string& dir);
 
 /// Writes a file under a temporary name, then renames it. Throws Error naming the file.
 void write_file(const std::string& path, const std::string& text);

@@ -8,6 +8,7 @@
 #include "tiling/tiling.hpp"
 #include "train/feed.hpp"
 #include "train/loop.hpp"
+#include "train/progress.hpp"
 #include "train/schedule.hpp"
 
 #include <fmt/format.h>
@@ -207,7 +208,7 @@ void verify_double(const Job& job, comm::Comm& comm, const device::Exec& exec, V
 std::string table(const std::vector<Deviation>& rows) {
   std::string text;
   for (const Deviation& row : rows)
-    text += fmt::format("  {:<44} {:9.2e}  {}\n", row.name, row.error, row.passed() ? "ok" : "TOO LARGE");
+    text += fmt::format("  {:<44} {:9.2e}  {}\n", row.name, plain(row.error), row.passed() ? "ok" : "TOO LARGE");
   return text;
 }
 

@@ -30,6 +30,20 @@ class BadInput(Case):
             "empty": dict(text="", patterns=["tiny.toml", "got nothing"]),
             "unknown key": dict(text=self.change("samples = 50", "sampels = 50"),
                                 patterns=[r"tiny.toml:\d+", "sampels", "samples"]),
+            "misspelt table": dict(text=self.change("[train]", "[trian]"),
+                                   patterns=[r"tiny.toml:\d+", "unknown key trian", 'ean "train"']),
+            "misspelt model": dict(text=self.change("[model]", "[modle]"),
+                                   patterns=[r"tiny.toml:\d+", "unknown key modle", 'ean "model"']),
+            "misspelt required key": dict(text=self.change("steps = 12", "setps = 12"),
+                                          patterns=[r"tiny.toml:\d+", "unknown key train.setps", 'ean "steps"']),
+            "key of another source": dict(text=self.change("samples = 50", 'samples = 50\npath = "x.h5"'),
+                                          patterns=[r"tiny.toml:\d+", "data.path", 'data.source = "hdf5"']),
+            "too large": dict(text=self.change("steps = 12", "steps = 99999999999999999999"),
+                              patterns=[r"tiny.toml:\d+", r"99999999999999999999 \(too large\)"]),
+            "means of other channels": dict(text=self.change("batch = 12", "batch = 12\nnormalise.mean = [1, 2, 3]"),
+                                            patterns=[r"tiny.toml:\d+", "data.normalise.mean", "3 values", "1 or 2"]),
+            "plan and pins": dict(text=TINY + '[parallel]\nplan = "p.json"\npins = { "dense_1.weight" = "replicate" }\n',
+                                  patterns=[r"tiny.toml:\d+", "parallel.plan", "either a plan or pins"]),
             "unknown layer key": dict(text=self.change("kernel = 3, pad", "kernal = 3, pad"),
                                       patterns=[r"tiny.toml:\d+", "kernal", "kernel"]),
             "unknown operator": dict(text=self.change('"flatten"', '"flaten"'),
@@ -73,6 +87,7 @@ class BadInput(Case):
             "unknown pass": (["--set", 'parallel.skip_passes=["x"]'], ["parallel.skip_passes", "x"]),
             "not a checkpoint": ([f"--resume={INPUTS}/data/digits.h5"], ["digits.h5", "no checkpoint"]),
             "machine": (["--machine", "m.toml"], ["not supported yet"]),
+            "too large": (["--set", "train.steps=99999999999999999999"], ["--set", r"\(too large\)", "integer"]),
             "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
             "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),
         }
@@ -163,6 +178,7 @@ class BadInput(Case):
             done = self.run_program(ranks, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertEqual(done.stdout.count("Usage:"), 1)
+            self.assertIn("src/config/README.md", done.stdout)
             done = self.run_program(ranks, "--version")
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout, r"^soybean \d+\.\d+\.\d+\n$")

@@ -144,6 +144,28 @@ class Stopping(Case):
         self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
         self.assertRegex(self.errors(done.stderr)[0], r"step \d+: the loss, got -?(nan|inf)")
 
+    def test_weights_that_are_no_numbers_reach_no_checkpoint(self):
+        blown = ("--set", "train.precision=fp32", "--set", "train.optimizer.lr=1e50", "--set", "train.steps=1")
+        done = self.train(3, self.model(), *blown, "--set", "data.validation_samples=0", expect=3)
+        self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
+        self.assertRegex(self.errors(done.stderr)[0],
+                         r"step 1: parameters/\S+, got \d+ infinite or undefined values expected finite ones")
+        self.assertEqual(list((self.folder / "run" / "checkpoints").glob("*")), [])
+
+        done = self.train(3, self.model(), *blown, expect=3)
+        self.assertRegex(self.errors(done.stderr)[0], r"step 1: the validation loss, got (nan|inf) expected")
+
+    def test_a_folder_in_which_a_run_is_active_is_refused(self):
+        process = self.start(2, self.model(LONG))
+        for further in ((), ("--resume",)):
+            done = self.train(2, self.model(), *further, expect=2)
+            self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
+            self.assertRegex(self.errors(done.stderr)[0],
+                             r"run\.dir: 'run', got a folder in which a run is active \(process \d+ on \S+\) expected")
+        process.send_signal(signal.SIGUSR1)
+        self.stopped(process)
+        self.train(2, self.model(LONG), "--resume", "--set", f"train.steps={len(self.losses()) + 1}")
+
     def test_an_exception_on_one_rank_ends_all(self):
         # One rank may not have the address space that its arena of two and a half GB takes.
         model = self.model(TINY.replace("units = 16", "units = 60000").replace("batch = 12", "batch = 5000"))

@@ -98,6 +98,15 @@ class Training(Case):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("conv2d_1.weight", done.stdout)
 
+    def test_verify_takes_a_plan_file_in_both_precisions(self):
+        model = self.model()
+        plan = self.folder / "plan.json"
+        made = self.run_program(0, model, "--ranks", "3", "--plan-out", plan, program="soybean_plan")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        done = self.run_program(3, model, "--verify", "--set", f"parallel.plan='{plan}'")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("verify: passed", done.stdout)
+
     def test_the_two_communication_back_ends_agree(self):
         model = self.model()
         self.train(4, model, run_dir="own")

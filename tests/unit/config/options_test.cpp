@@ -173,6 +173,112 @@ TEST(RunConfig, OverridesReplaceWhatExcludesThem) {
   const std::string planned = std::string(minimal) + "[parallel]\nplan = \"p.json\"\n";
   EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.strategy, "data");
   EXPECT_EQ(read(planned, {"parallel.strategy=data"}).parallel.plan, "");
+  const std::string phased = std::string(minimal) + "schedule = { name = \"step\", step_epochs = 2 }\n";
+  EXPECT_EQ(read(phased, {"train.schedule.step_steps=9"}).train.schedule.step_steps, 9);
+  EXPECT_EQ(read(phased, {"train.schedule.step_steps=9"}).train.schedule.step_epochs, 0);
+}
+
+TEST(RunConfig, OfOverridesThatExcludeEachOtherTheLaterHolds) {
+  EXPECT_EQ(read(minimal, {"train.epochs=1", "train.steps=7"}).train.steps, 7);
+  EXPECT_EQ(read(minimal, {"train.epochs=1", "train.steps=7"}).train.epochs, 0);
+  EXPECT_EQ(read(minimal, {"train.steps=7", "train.epochs=1"}).train.steps, 0);
+  EXPECT_EQ(read(minimal, {"train.steps=7", "train.epochs=1"}).train.epochs, 1);
+  EXPECT_EQ(read(minimal, {"parallel.plan=p", "parallel.strategy=data"}).parallel.strategy, "data");
+  EXPECT_EQ(read(minimal, {"parallel.strategy=data", "parallel.plan=p"}).parallel.strategy, "file");
+  EXPECT_EQ(error_of({"train={epochs=1, steps=7}"}),
+            "--set train={epochs=1, steps=7}: train.steps, got 7 (integer) expected either epochs or steps. remove one "
+            "of them");
+}
+
+TEST(RunConfig, AVoidKeyCountsAsRead) {
+  Table table = Table::parse(std::string(minimal) + "epochs = 3\n", "m.toml");
+  table.apply_override("train.steps=2");
+  config::read_run_config(table);
+  EXPECT_NO_THROW(table.report_unread());
+}
+
+TEST(RunConfig, PinsAndPlansExcludeEachOther) {
+  const std::string plan = "plan = \"p.json\"\n", pins = "pins = { w = \"replicate\" }\n";
+  const std::string start = std::string(minimal) + "[parallel]\n";
+  EXPECT_EQ(
+      error_of({}, start + plan + pins),
+      "models/m.toml:7: parallel.plan, got \"p.json\" (string) expected either a plan or pins. remove one of them");
+  EXPECT_EQ(error_of({"parallel={plan=\"p\", pins={w=\"replicate\"}}"}).find("expected either a plan or pins") !=
+                std::string::npos,
+            true);
+  const config::ParallelOptions pinned = read(start + plan, {"parallel.pins.w=replicate"}).parallel;
+  EXPECT_EQ(pinned.plan, "");
+  EXPECT_EQ(pinned.strategy, "auto");
+  EXPECT_EQ(pinned.pins.size(), 1u);
+  const config::ParallelOptions planned = read(start + pins, {"parallel.plan=q.json"}).parallel;
+  EXPECT_EQ(planned.plan, "q.json");
+  EXPECT_EQ(planned.strategy, "file");
+  EXPECT_TRUE(planned.pins.empty());
+  EXPECT_EQ(read(start + plan + "pins = {}\n").parallel.strategy, "file"); // as resolved configurations say
+  EXPECT_EQ(read(start + "strategy = \"data\"\n" + pins).parallel.pins.size(), 1u);
+}
+
+TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
+  const std::string hdf5 = "[data]\nsource = \"hdf5\"\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n";
+  const std::string only = " (integer) expected no such key with data.source = \"hdf5\". set data.source = "
+                           "\"synthetic\", or leave it out";
+  EXPECT_EQ(error_of({"data.path=d.h5"}),
+            "--set data.path=d.h5: data.path, got \"d.h5\" (string) expected no such key with data.source = "
+            "\"synthetic\". set data.source = \"hdf5\", or leave it out");
+  for (const std::string key : {"classes", "samples", "validation_samples", "noise"})
+    EXPECT_EQ(error_of({fmt::format("data.{}=3", key)}, hdf5),
+              fmt::format("--set data.{0}=3: data.{0}, got 3{1}", key, only));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"hdf5\"\nsamples = 5\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n"),
+            "models/m.toml:3: data.samples, got 5" + only);
+  EXPECT_EQ(error_of({"train.schedule.gamma=0.5"}),
+            "--set train.schedule.gamma=0.5: train.schedule.gamma, got 0.5 (number) expected no such key with "
+            "train.schedule.name = \"constant\". set train.schedule.name = \"step\", or leave it out");
+}
+
+TEST(RunConfig, AnotherSourceOnTheCommandLineMakesTheFilesKeysVoid) {
+  Table table = Table::parse(
+      "[data]\nsource = \"hdf5\"\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\nschedule = { name = \"step\", "
+      "step_steps = 2, gamma = 0.5 }\n",
+      "m.toml");
+  table.apply_override("data.source=synthetic");
+  table.apply_override("train.schedule.name=constant");
+  const RunConfig config = config::read_run_config(table);
+  EXPECT_EQ(config.data.path, "");
+  EXPECT_EQ(config.train.schedule.step_steps, 0);
+  EXPECT_NO_THROW(table.report_unread());
+}
+
+TEST(RunConfig, MisspeltTablesAndKeysAreNamedWhereSomethingIsMissing) {
+  const std::string data = "[data]\nsource = \"synthetic\"\nbatch = 4\n", train = "[train]\nsteps = 5\n";
+  const auto unknown = [](int line, const std::string& key, const std::string& got, const std::string& meant) {
+    return fmt::format("models/m.toml:{}: unknown key {}, got {} expected a known key. did you mean \"{}\"?", line, key,
+                       got, meant);
+  };
+  EXPECT_EQ(error_of({}, data + "[trian]\nsteps = 5\n"), unknown(4, "trian", "{ steps = 5 } (table)", "train"));
+  EXPECT_EQ(error_of({}, "[dataa]\nbatch = 4\n" + train), unknown(1, "dataa", "{ batch = 4 } (table)", "data"));
+  EXPECT_EQ(error_of({}, data + "[train]\nsetps = 4\n"), unknown(5, "train.setps", "4 (integer)", "steps"));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\nbacth = 4\n" + train),
+            unknown(3, "data.bacth", "4 (integer)", "batch"));
+  EXPECT_EQ(error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\npaht = \"x\"\n" + train),
+            unknown(4, "data.paht", "\"x\" (string)", "path"));
+  EXPECT_EQ(error_of({}, data + train + "schedule = { name = \"step\", step_epoch = 3 }\n"),
+            unknown(6, "train.schedule.step_epoch", "3 (integer)", "step_epochs"));
+}
+
+TEST(RunConfig, NormalisationHasOneValueOrOnePerChannel) {
+  const std::string text = std::string("[model]\ninput = [3, 8, 8]\n") + minimal;
+  for (const std::string key : {"mean", "std"}) {
+    EXPECT_EQ(error_of({fmt::format("data.normalise.{}=[1, 2]", key)}, text),
+              fmt::format("--set data.normalise.{0}=[1, 2]: data.normalise.{0}, got 2 values expected 1 or 3 (one per "
+                          "channel of model.input)",
+                          key));
+    EXPECT_EQ(error_of({fmt::format("data.normalise.{}=[1, 2, 3, 4]", key), "model.input=[1, 8, 8]"}, text),
+              fmt::format("--set data.normalise.{0}=[1, 2, 3, 4]: data.normalise.{0}, got 4 values expected 1 (one per "
+                          "channel of model.input)",
+                          key));
+    for (const char* good : {"[]", "[2]", "[1, 2, 3]"})
+      EXPECT_EQ(error_of({fmt::format("data.normalise.{}={}", key, good)}, text), "no error");
+  }
 }
 
 TEST(RunConfig, ModelNames) {
@@ -181,23 +287,23 @@ TEST(RunConfig, ModelNames) {
   EXPECT_EQ(
       error_of({"model.name=a/b"}),
       "--set model.name=a/b: model.name, got \"a/b\" (string) expected letters, digits, '.', '_', '-' and '+', not "
-      "'.' first. It also names the run's folder.");
+      "'.' first. it also names the run's folder");
 }
 
 TEST(RunConfig, MissingParts) {
-  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string.");
+  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string");
   EXPECT_EQ(
       error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\n"),
-      "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. It is relative to the model file.");
+      "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. it is relative to the model file");
   EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\n[train]\nsteps = 1\n"),
-            "models/m.toml:1: data.batch, got nothing expected an integer.");
+            "models/m.toml:1: data.batch, got nothing expected an integer");
   EXPECT_EQ(error_of({}, "[data]\nsource = \"synthetic\"\nbatch = 1\n[train]\nseed = 1\n"),
-            "models/m.toml:4: train.epochs, got nothing expected a number of epochs, or of steps.");
+            "models/m.toml:4: train.epochs, got nothing expected a number of epochs, or of steps");
   EXPECT_EQ(error_of({}, std::string(minimal) + "epochs = 1\n"),
-            "models/m.toml:5: train.steps, got 5 (integer) expected either epochs or steps. Remove one of them.");
+            "models/m.toml:5: train.steps, got 5 (integer) expected either epochs or steps. remove one of them");
   EXPECT_EQ(
       error_of({}, std::string(minimal) + "[parallel]\nplan = \"p\"\nstrategy = \"auto\"\n"),
-      "models/m.toml:7: parallel.plan, got \"p\" (string) expected either a plan or a strategy. Remove one of them.");
+      "models/m.toml:7: parallel.plan, got \"p\" (string) expected either a plan or a strategy. remove one of them");
 }
 
 struct Bad {
@@ -207,83 +313,83 @@ struct Bad {
 
 TEST(RunConfig, RangesAndWords) {
   const std::vector<Bad> cases = {
-      {"data.batch=0", "data.batch, got 0 (integer) expected at least 1."},
-      {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1."},
-      {"data.batch=many", "data.batch, got \"many\" (string) expected an integer."},
+      {"data.batch=0", "data.batch, got 0 (integer) expected at least 1"},
+      {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1"},
+      {"data.batch=many", "data.batch, got \"many\" (string) expected an integer"},
       {"data.source=idx",
-       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet."},
+       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet"},
       {"data.source=hfd5",
-       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. Did you mean \"hdf5\"?"},
-      {"data.samples=0", "data.samples, got 0 (integer) expected at least 1."},
-      {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0."},
-      {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0."},
-      {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0."},
-      {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0."},
-      {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0."},
-      {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0."},
-      {"train.steps=0", "train.steps, got 0 (integer) expected at least 1."},
-      {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1."},
-      {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0."},
+       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. did you mean \"hdf5\"?"},
+      {"data.samples=0", "data.samples, got 0 (integer) expected at least 1"},
+      {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0"},
+      {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0"},
+      {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0"},
+      {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0"},
+      {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0"},
+      {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0"},
+      {"data.normalise.std=[-1]", "data.normalise.std, got [-1] (array) expected numbers above 0"},
+      {"data.normalise.std=[nan]", "data.normalise.std[0], got nan (number) expected a finite number"},
+      {"data.normalise.mean=[1, inf]", "data.normalise.mean[1], got inf (number) expected a finite number"},
+      {"train.steps=0", "train.steps, got 0 (integer) expected at least 1"},
+      {"train.epochs=0", "train.epochs, got 0 (integer) expected at least 1"},
+      {"train.seed=-1", "train.seed, got -1 (integer) expected at least 0"},
       {"train.precision=bf16",
-       "train.precision, got \"bf16\" (string) expected one of fp32, fp64. \"bf16\" is not supported yet."},
+       "train.precision, got \"bf16\" (string) expected one of fp32, fp64. \"bf16\" is not supported yet"},
       {"train.precision=tf32",
-       "train.precision, got \"tf32\" (string) expected one of fp32, fp64. \"tf32\" is not supported yet."},
+       "train.precision, got \"tf32\" (string) expected one of fp32, fp64. \"tf32\" is not supported yet"},
       {"train.optimizer.name=adam",
-       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet."},
-      {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0."},
-      {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number."},
-      {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number."},
-      {"train.optimizer.momentum=1", "train.optimizer.momentum, got 1 (integer) expected less than 1."},
-      {"train.optimizer.momentum=-0.1", "train.optimizer.momentum, got -0.1 (number) expected at least 0."},
-      {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0."},
+       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet"},
+      {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0"},
+      {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number"},
+      {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number"},
+      {"train.optimizer.momentum=1", "train.optimizer.momentum, got 1 (integer) expected less than 1"},
+      {"train.optimizer.momentum=-0.1", "train.optimizer.momentum, got -0.1 (number) expected at least 0"},
+      {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0"},
       {"train.optimizer.nesterov=true",
-       "train.optimizer.nesterov, got true (boolean) expected false without momentum. Set momentum above 0."},
+       "train.optimizer.nesterov, got true (boolean) expected false without momentum. set momentum above 0"},
       {"train.schedule.name=cosine",
-       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet."},
+       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet"},
       {"train.schedule.name=step",
-       "train.schedule.name, got \"step\" (string) expected exactly one of step_epochs and step_steps."},
+       "train.schedule.step_epochs, got nothing expected a number of epochs, or step_steps"},
       {"train.schedule.warmup_steps=5",
-       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet."},
-      {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0."},
-      {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1."},
+       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet"},
+      {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0"},
+      {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1"},
       {"parallel.strategy=dta",
-       "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. Did you mean \"data\"?"},
+       "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. did you mean \"data\"?"},
       {"parallel.objective=time",
-       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet."},
+       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet"},
       {"parallel.memory=80 GB",
-       "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet."},
-      {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1."},
+       "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet"},
+      {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1"},
       {"parallel.comm=ncl",
-       "parallel.comm, got \"ncl\" (string) expected one of auto, mpi, mpi_library, hierarchical, nccl. Did you mean "
+       "parallel.comm, got \"ncl\" (string) expected one of auto, mpi, mpi_library, hierarchical, nccl. did you mean "
        "\"nccl\"?"},
-      {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string."},
-      {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file."},
+      {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string"},
+      {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file"},
       {"machine.file=x.toml",
-       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet."},
-      {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0."},
-      {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0."},
-      {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder."},
-      {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0."},
-      {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0."},
+       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet"},
+      {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0"},
+      {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0"},
+      {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder"},
+      {"run.threads=-1", "run.threads, got -1 (integer) expected at least 0"},
+      {"run.stall_seconds=0", "run.stall_seconds, got 0 (integer) expected a number above 0"},
   };
   for (const Bad& bad : cases)
     EXPECT_EQ(error_of({bad.assignment}), std::string("--set ") + bad.assignment + ": " + bad.text);
 }
 
 TEST(RunConfig, RangesOfSeveralKeys) {
-  EXPECT_EQ(error_of({"data.normalise.mean=[1, 2]", "data.normalise.std=[1, 2, 3]"}),
-            "--set data.normalise.std=[1, 2, 3]: data.normalise.std, got [1, 2, 3] (array) expected as many numbers as "
-            "mean has (2).");
   EXPECT_EQ(
       error_of({"train.schedule={name=\"step\", step_steps=0}"}),
       "--set train.schedule={name=\"step\", step_steps=0}: train.schedule.step_steps, got 0 (integer) expected at "
-      "least 1.");
+      "least 1");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, step_epochs=5}"}),
-            "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_epochs, got 5 "
-            "(integer) expected exactly one of step_epochs and step_steps.");
+            "--set train.schedule={name=\"step\", step_steps=5, step_epochs=5}: train.schedule.step_steps, got 5 "
+            "(integer) expected either step_epochs or step_steps. remove one of them");
   EXPECT_EQ(error_of({"train.schedule={name=\"step\", step_steps=5, gamma=0}"}),
             "--set train.schedule={name=\"step\", step_steps=5, gamma=0}: train.schedule.gamma, got 0 (integer) "
-            "expected a number above 0.");
+            "expected a number above 0");
 }
 
 } // namespace

@@ -26,6 +26,16 @@ inline graph::Graph mlp(std::int64_t batch, const std::vector<std::int64_t>& wid
   return finish(std::move(g), x);
 }
 
+/// Images of `channels` × 3 × 4 that are flattened into a dense layer, as after a last convolution.
+inline graph::Graph flattened(std::int64_t batch, std::int64_t channels) {
+  graph::Graph g;
+  g.name = "flattened";
+  graph::TensorId x = ops::input_source(g, batch, {2, 3, 4});
+  x = ops::conv2d_layer(g, "conv", x, {.channels = channels, .kernel = {1, 1}, .bias = false});
+  x = ops::flatten_layer(g, "flatten", x);
+  return finish(std::move(g), ops::dense_layer(g, "fc", x, {.units = 6, .bias = false}));
+}
+
 inline graph::TensorId conv_relu(graph::Graph& g, const std::string& name, graph::TensorId x,
                                  const ops::Conv2dOptions& options) {
   return ops::activate(g, "relu", ops::conv2d_layer(g, name, x, options));

@@ -107,7 +107,7 @@ TEST(PlanFile, damaged_ones_are_refused) {
   EXPECT_EQ(error_of("{}", graph), "p.json: key \"key\", got none expected one. It is not a whole plan file.");
   EXPECT_EQ(
       error_of("{\"keys\": {}}", graph),
-      "p.json: key of the file, got \"keys\" expected one of key, summary, nodes, tensors. Did you mean \"key\"?");
+      "p.json: key of the file, got \"keys\" expected one of key, summary, nodes, tensors. did you mean \"key\"?");
   EXPECT_EQ(error_of(replaced(text, "\"fc2\": ", "\"fc1\": "), graph),
             "p.json: key \"fc1\", got it twice expected it once. Remove one of them.");
 }
@@ -152,6 +152,23 @@ TEST(PlanFile, wrong_entries_are_refused_naming_layer_and_tensor) {
       "p.json: tensor 'fc1.weight' of layer 'fc1', got a plan in which it is stored as a partial sum, but has not "
       "one maker and one user expected a legal one. Mend its entry under \"tensors\" or its nodes' under "
       "\"nodes\".");
+}
+
+TEST(PlanFile, blocks_of_flattened_tensors_hold_whole_channels) {
+  const graph::Graph graph = test::flattened(4, 5);
+  const std::string text =
+      plan::plan_text(graph, plan::make_plan(graph, mesh, {.pins = {{"fc.weight", "split(1),replicate"}}}));
+  const std::size_t begin = text.find("\"fc.weight\": \"");
+  const std::string entry = text.substr(begin, text.find('\n', begin) - begin - 1); // without the comma
+
+  // The natural edit means whole channels, anything else is refused.
+  const plan::Plan natural =
+      plan::parse_plan(replaced(text, entry, "\"fc.weight\": \"split(1),replicate\""), "p.json", graph, mesh);
+  EXPECT_EQ(natural.stored, plan::parse_plan(text, "p.json", graph, mesh).stored);
+  EXPECT_EQ(
+      error_of(replaced(text, entry, "\"fc.weight\": \"split(1/4),replicate\""), graph),
+      "p.json: tensor \"fc.weight\" of layer 'fc', got split(1/4),replicate expected blocks of whole channels of 12 "
+      "positions: split(1/12).");
 }
 
 } // namespace

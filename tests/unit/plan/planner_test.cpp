@@ -138,7 +138,7 @@ TEST(Planner, named_strategies_work_on_a_batch_smaller_than_the_ranks) {
 
 TEST(Planner, unknown_strategies_are_refused) {
   EXPECT_EQ(error_of(test::mlp(4, {4, 4}), {.strategy = "dta"}),
-            "parallel.strategy: name of a strategy, got \"dta\" expected auto, data, model, owt, kcut. Did you mean "
+            "parallel.strategy: name of a strategy, got \"dta\" expected auto, data, model, owt, kcut. did you mean "
             "\"data\"?");
 }
 
@@ -189,6 +189,16 @@ TEST(Planner, pins_that_are_no_tilings_are_refused) {
       pinned("partial,replicate"),
       "parallel.pins.\"fc1.weight\": stored tiling, got partial,replicate expected split or replicate on each cut. "
       "A partial sum is never stored.");
+}
+
+TEST(Planner, pins_that_cut_channels_of_a_flattened_tensor_are_refused) {
+  const graph::Graph graph = test::flattened(4, 5);
+  const auto pinned = [&](const std::string& text) { return error_of(graph, {.pins = {{"fc.weight", text}}}); };
+  for (const std::string text : {"split(1/4),replicate", "split(1/1),split(1/1)", "replicate,split(1/7)"})
+    EXPECT_EQ(pinned(text), "parallel.pins.\"fc.weight\": stored tiling, got " + text +
+                                " expected blocks of whole channels of 12 positions: split(1/12).");
+  for (const std::string text : {"split(1),replicate", "split(1/12),replicate", "split(1/24),replicate"})
+    EXPECT_EQ(pinned(text), "no error");
 }
 
 TEST(Planner, pins_on_what_is_not_stored_are_refused) {

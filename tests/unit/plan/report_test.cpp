@@ -40,6 +40,15 @@ TEST(Report, bytes_of_layers_add_up_to_all_traffic) {
   EXPECT_NE(text.find("512 B\n"), std::string::npos) << text;   // fc2
 }
 
+TEST(Report, baselines_beside_a_pinned_plan_are_said_to_know_no_pins) {
+  const graph::Graph graph = test::mlp(8, {16, 16, 4});
+  const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2}}, {});
+  EXPECT_NE(plan::report(graph, plan, true).find(" times) without the pins; model"), std::string::npos);
+  EXPECT_EQ(plan::report(graph, plan).find("pins"), std::string::npos);
+  EXPECT_NE(plan::comparison({{plan, {}}, {plan, {}}}, true).find("(the pins hold for the first line only)\n"),
+            std::string::npos);
+}
+
 TEST(Report, comparison_gives_ratios) {
   const graph::Graph graph = test::mlp(8, {16, 16, 4});
   std::vector<plan::Compared> plans;
@@ -77,6 +86,9 @@ TEST(Report, json_has_the_promised_names) {
   EXPECT_EQ(data.at("status"), "named");
   EXPECT_TRUE(data.at("gap").is_null());
   ASSERT_EQ(json.at("tensors").size(), graph.tensors.size());
+  std::int64_t bytes = 0;
+  for (const nlohmann::json& tensor : json["tensors"]) bytes += tensor.at("bytes").get<std::int64_t>();
+  EXPECT_EQ(bytes, report.plans[0].plan.bytes);
   for (const char* name : {"name", "shape", "role", "tiling", "bytes"}) EXPECT_TRUE(json["tensors"][0].contains(name));
   std::int64_t sum = 0;
   for (const nlohmann::json& tensor : json["tensors"])

@@ -71,20 +71,20 @@ TEST(Mesh, HostWithoutRanksIsABug) {
 TEST(Mesh, UserMeshMustMultiplyToTheRanks) {
   EXPECT_EQ(make_mesh({2, 4}, 8).cuts, (std::vector<int>{2, 4}));
   EXPECT_EQ(error_of({2, 3}, 8), "parallel.mesh: product of the cuts, got [2, 3] expected 8, the number of ranks. "
-                                 "Change the cuts or the number of ranks.");
+                                 "change the cuts or the number of ranks");
   EXPECT_EQ(error_of({}, 2), "parallel.mesh: product of the cuts, got [] expected 2, the number of ranks. "
-                             "Change the cuts or the number of ranks.");
+                             "change the cuts or the number of ranks");
   // Products that do not fit 64 bits are refused like any other.
   EXPECT_EQ(error_of({std::int64_t{1} << 62, 8}, 8),
-            "parallel.mesh: product of the cuts, got [4611686018427387904, 8] expected 8, the number of ranks. Change "
-            "the cuts or the number of ranks.");
+            "parallel.mesh: product of the cuts, got [4611686018427387904, 8] expected 8, the number of ranks. change "
+            "the cuts or the number of ranks");
 }
 
 TEST(Mesh, UserCutsHaveAtLeastTwoParts) {
-  EXPECT_EQ(error_of({8, 1}, 8), "parallel.mesh: parts of a cut, got 1 in [8, 1] expected at least 2. Leave out cuts "
-                                 "of one part.");
-  EXPECT_EQ(error_of({-2, -4}, 8), "parallel.mesh: parts of a cut, got -2 in [-2, -4] expected at least 2. Leave out "
-                                   "cuts of one part.");
+  EXPECT_EQ(error_of({8, 1}, 8), "parallel.mesh: parts of a cut, got 1 in [8, 1] expected at least 2. leave out cuts "
+                                 "of one part");
+  EXPECT_EQ(error_of({-2, -4}, 8), "parallel.mesh: parts of a cut, got -2 in [-2, -4] expected at least 2. leave out "
+                                   "cuts of one part");
 }
 
 TEST(Mesh, PrefixAndText) {

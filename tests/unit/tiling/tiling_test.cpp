@@ -180,8 +180,8 @@ TEST(TilingText, SpacesAndDefaultUnits) {
 TEST(TilingText, Errors) {
   const auto message = [](std::string_view text, std::string_view entry) {
     return fmt::format("parallel.pins.fc6: entry of tiling \"{}\", got \"{}\" expected split(DIM), split(DIM/UNIT), "
-                       "replicate or partial. Write one entry per cut, separated by commas, such as "
-                       "\"split(0),replicate\".",
+                       "replicate or partial. write one entry per cut, separated by commas, such as "
+                       "\"split(0),replicate\"",
                        text, entry);
   };
   const auto parsed = [](std::string_view text) { return error_of([&] { parse_tiling(text, "parallel.pins.fc6"); }); };
@@ -203,20 +203,20 @@ TEST(TilingCheck, Errors) {
   EXPECT_EQ(checked({split(0), partial()}), "no error");
   EXPECT_EQ(checked({split(0, 8), split(1, 6)}), "no error");
   EXPECT_EQ(checked({split(0)}),
-            "pin of fc6.weight: entries of tiling split(0), got 1 expected 2, one per cut of the mesh 2x2. Name split, "
-            "replicate or partial for each cut.");
+            "pin of fc6.weight: entries of tiling split(0), got 1 expected 2, one per cut of the mesh 2x2. name split, "
+            "replicate or partial for each cut");
   EXPECT_EQ(checked({split(2), replicate()}),
             "pin of fc6.weight: dim split by tiling split(2),replicate, got 2 expected a dim of a tensor of shape 8x6, "
-            "counted from 0. Split a dim the tensor has.");
+            "counted from 0. split a dim the tensor has");
   EXPECT_EQ(checked({replicate(), split(1, 7)}),
             "pin of fc6.weight: unit of dim 1 in tiling replicate,split(1/7), got 7 expected 1 to 6, the dim's extent. "
-            "Leave the unit out.");
+            "leave the unit out");
   EXPECT_EQ(checked({split(1, 0), replicate()}),
             "pin of fc6.weight: unit of dim 1 in tiling split(1/0),replicate, got 0 expected 1 to 6, the dim's extent. "
-            "Leave the unit out.");
+            "leave the unit out");
   EXPECT_EQ(checked({split(1, 2), split(1, 3)}),
             "pin of fc6.weight: units of dim 1 in tiling split(1/2),split(1/3), got 2 and 3 expected one for all cuts. "
-            "Give each cut the same unit.");
+            "give each cut the same unit");
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <unistd.h>
 
 namespace {
@@ -58,15 +59,16 @@ std::string error_of(const auto& f) {
 
 TEST_F(Folder, AnEarlierRunIsMovedAsideAndNothingIsLost) {
   const std::string dir = root_ / "run";
-  EXPECT_EQ(prepare_run_dir(dir, false), "");
+  make_run_dir(dir);
+  EXPECT_EQ(move_earlier_run(dir), "");
   write_file(dir + "/metrics.jsonl", "first");
   write_file(dir + "/notes.txt", "not of a run");
-  EXPECT_EQ(prepare_run_dir(dir + "/", false), dir + "/earlier-1");
+  EXPECT_EQ(move_earlier_run(dir + "/"), dir + "/earlier-1");
   EXPECT_EQ(read_file(dir + "/notes.txt"), "not of a run");
   write_file(dir + "/metrics.jsonl", "second");
-  EXPECT_EQ(prepare_run_dir(dir, true), "");
+  make_run_dir(dir);
   EXPECT_EQ(read_file(dir + "/metrics.jsonl"), "second");
-  EXPECT_EQ(prepare_run_dir(dir, false), dir + "/earlier-2");
+  EXPECT_EQ(move_earlier_run(dir), dir + "/earlier-2");
   EXPECT_EQ(read_file(dir + "/earlier-1/metrics.jsonl"), "first");
   EXPECT_EQ(read_file(dir + "/earlier-2/metrics.jsonl"), "second");
 }
@@ -74,9 +76,9 @@ TEST_F(Folder, AnEarlierRunIsMovedAsideAndNothingIsLost) {
 TEST_F(Folder, RefusesWhatIsNoWritableFolder) {
   const std::string file = root_ / "file";
   write_file(file, "");
-  EXPECT_EQ(error_of([&] { prepare_run_dir(file, false); }),
+  EXPECT_EQ(error_of([&] { make_run_dir(file); }),
             fmt::format("run.dir: '{}', got a file expected a folder. choose another run.dir", file));
-  EXPECT_EQ(error_of([&] { prepare_run_dir(file + "/run", false); }),
+  EXPECT_EQ(error_of([&] { make_run_dir(file + "/run"); }),
             fmt::format("run.dir: '{}/run' can not be made, got Not a directory expected a writable place. choose "
                         "another with --set run.dir=…",
                         file));
@@ -84,6 +86,20 @@ TEST_F(Folder, RefusesWhatIsNoWritableFolder) {
       error_of([&] { read_file(file + "2"); }),
       fmt::format("{}2: can not be read, got 'No such file or directory' expected a readable file. check the path",
                   file));
+}
+
+TEST_F(Folder, IsOneRunsAtATime) {
+  const std::string dir = root_ / "run";
+  make_run_dir(dir);
+  {
+    const RunDirLock lock(dir);
+    const std::string error = error_of([&] { const RunDirLock second(dir + "/"); });
+    EXPECT_EQ(
+        error.find(fmt::format("run.dir: '{}/', got a folder in which a run is active (process {} on ", dir, getpid())),
+        0u)
+        << error;
+  }
+  EXPECT_EQ(error_of([&] { const RunDirLock free_again(dir); }), "no error");
 }
 
 TEST_F(Folder, MetricsOfLaterStepsAreDropped) {
@@ -94,6 +110,11 @@ TEST_F(Folder, MetricsOfLaterStepsAreDropped) {
   truncate_metrics(path, 2);
   EXPECT_EQ(read_file(path), "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"validation\":{}}\n");
   truncate_metrics(root_ / "none.jsonl", 2); // no file is fine
+}
+
+TEST(Progress, ANaNIsPrintedWithoutASign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(fmt::format("{:.4f} {:.4f} {:.4f}", plain(nan), plain(-nan), plain(-0.5)), "nan nan -0.5000");
 }
 
 TEST(Progress, Durations) {
