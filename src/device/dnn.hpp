@@ -1,7 +1,7 @@
 #pragma once
 // The contract a vendor library fulfils: convolutions and matrix products of floats, as exec.math() says. One source
-// per vendor implements it (host/dnn_onednn.cpp, cuda/dnn.cpp); only src/kernels calls it. Hides primitives, their cache
-// and the library's weight layouts.
+// per vendor implements it (host/dnn_onednn.cpp, cuda/dnn.cpp); only src/kernels calls it. Hides primitives, their
+// cache and the library's weight layouts.
 #include "device/exec.hpp"
 
 #include <compare>

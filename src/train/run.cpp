@@ -121,12 +121,12 @@ ExitCode run(const RunRequest& request) {
   const device::Exec exec = make_exec(job, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const std::string& dir = job.config.run.dir;
+  const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
   std::optional<RunDirLock> lock; // rank 0
   on_root(*comm, [&] {
     make_run_dir(dir);
     lock.emplace(dir);
   });
-  const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
   const std::string preflight =
