@@ -133,9 +133,9 @@ ExitCode run(const RunRequest& request) {
       runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
-  fill_run_dir(request, job, *comm);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
+  fill_run_dir(request, job, *comm); // after reading: the checkpoint may be one of the files that are moved aside
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
   if (checkpoint && first >= total_steps(job)) {
     const std::string summary = dir + "/summary.json";

@@ -68,6 +68,14 @@ class Resume(Case):
             self.assertEqual(self.losses(), before)
             self.assertEqual(self.summary(), summary)
 
+    def test_going_on_from_an_earlier_checkpoint_of_the_same_folder(self):
+        model = self.model()
+        self.train(2, model, "--set", "checkpoint.every=4")
+        whole = self.losses()
+        self.train(2, model, "--resume=run/checkpoints/step-00000004.h5")
+        self.assertEqual(self.losses(), whole[4:])
+        self.assertEqual(self.losses("run/earlier-1"), whole, "nothing is lost")
+
     def test_only_the_newest_are_kept(self):
         self.train(1, self.model(), "--set", "checkpoint.every=1", "--set", "checkpoint.keep=2")
         names = sorted(path.name for path in (self.folder / "run" / "checkpoints").iterdir())
