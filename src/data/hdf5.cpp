@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "data/part.hpp"
 #include "data/reader.hpp"
+#include "io/sources.hpp"
 
 #include <array>
 #include <cstring>
@@ -23,6 +24,7 @@ struct SplitData {
 std::vector<std::int32_t> read_labels_checked(const io::File& file, const std::string& name, std::int64_t samples,
                                               std::int64_t classes) {
   const io::DatasetInfo info = io::dataset_info(file, name);
+  io::check_sources(file, name);
   if (info.element != io::ElementClass::integer || info.shape.size() != 1)
     fail("{}: {}, got {} of shape {} expected a list of integers", file.path, name,
          info.element == io::ElementClass::integer ? "integers" : "elements that are no integers",
@@ -43,6 +45,7 @@ SplitData open_split(const io::File& file, const std::string& group, const Expec
   SplitData part;
   part.inputs_name = group + "/inputs";
   const io::DatasetInfo info = io::dataset_info(file, part.inputs_name);
+  io::check_sources(file, part.inputs_name);
   if (info.element == io::ElementClass::other)
     fail("{}: {}, got elements that are no numbers expected integers or reals", file.path, part.inputs_name);
   const Shape sample = info.shape.empty() ? Shape() : Shape(info.shape.begin() + 1, info.shape.end());

@@ -90,10 +90,12 @@ private:
     if (!kind) reject_op(table, op);
     const std::vector<TensorId> inputs = inputs_of(table);
     const auto count_is = [&](std::string_view expected) {
-      fail("{}: layer '{}' ({}), got {} inputs expected {}. name them: inputs = [\"a\", \"b\"]", table.where(), name,
-           op, inputs.size(), expected);
+      fail("{}: layer '{}' ({}), got {} input{} expected {}. name them: inputs = [\"a\", \"b\"]", table.where(), name,
+           op, inputs.size(), inputs.size() == 1 ? "" : "s", expected);
     };
-    if (inputs.size() < kind->least_inputs) count_is(fmt::format("at least {}", kind->least_inputs));
+    const bool exactly = kind->least_inputs == kind->most_inputs;
+    if (inputs.size() < kind->least_inputs)
+      count_is(fmt::format("{}{}", exactly ? "" : "at least ", kind->least_inputs));
     if (inputs.size() > kind->most_inputs) count_is(fmt::format("{}", kind->most_inputs));
     const Append append = kind->read(table, model_);
     return at(table.where(), [&] { return append(graph_, name, inputs); });

@@ -81,9 +81,10 @@ Tiling normalise(Tiling tiling, const Shape& shape, const Mesh& mesh) {
 
 void check(const Tiling& tiling, const Shape& shape, const Mesh& mesh, std::string_view where) {
   if (tiling.size() != mesh.cuts.size())
-    fail("{}: entries of tiling {}, got {} expected {}, one per cut of the mesh {}. name split, replicate or partial "
-         "for each cut",
-         where, to_string(tiling), tiling.size(), mesh.cuts.size(), to_string(mesh));
+    fail("{}: entries of tiling {}, got {} expected {}, one per cut of the mesh {}. {}", where, to_string(tiling),
+         tiling.size(), mesh.cuts.size(), to_string(mesh),
+         mesh.cuts.empty() ? "one rank has no cuts: leave it out"
+                           : "name split(DIM) or replicate for each cut, with commas between them");
   for (const Entry& entry : tiling) {
     if (entry.kind != Kind::split) continue;
     if (entry.dim < 0 || entry.dim >= static_cast<std::int64_t>(shape.size()))

@@ -268,7 +268,7 @@ TEST(BuildGraphErrors, Inputs) {
       error_of("{ op = \"relu\", input = \"input\", inputs = [\"input\"] },\n"),
       "m.toml:4: model.layers[0].input, got \"input\" (string) expected either input or inputs. remove one of them");
   EXPECT_EQ(error_of("{ op = \"add\" },\n"),
-            "m.toml:4: layer 'add_1' (add), got 1 inputs expected at least 2. name them: "
+            "m.toml:4: layer 'add_1' (add), got 1 input expected at least 2. name them: "
             "inputs = [\"a\", \"b\"]");
   EXPECT_EQ(error_of("{ op = \"mul\", inputs = [\"input\", \"input\", \"input\"] },\n"),
             "m.toml:4: layer 'mul_1' (mul), got 3 inputs expected 2. name them: inputs = [\"a\", \"b\"]");

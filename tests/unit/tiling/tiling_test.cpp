@@ -203,8 +203,12 @@ TEST(TilingCheck, Errors) {
   EXPECT_EQ(checked({split(0), partial()}), "no error");
   EXPECT_EQ(checked({split(0, 8), split(1, 6)}), "no error");
   EXPECT_EQ(checked({split(0)}),
-            "pin of fc6.weight: entries of tiling split(0), got 1 expected 2, one per cut of the mesh 2x2. name split, "
-            "replicate or partial for each cut");
+            "pin of fc6.weight: entries of tiling split(0), got 1 expected 2, one per cut of the mesh 2x2. name "
+            "split(DIM) or replicate for each cut, with commas between them");
+  EXPECT_EQ(
+      error_of([&] { check({replicate()}, shape, Mesh{}, "pin of fc6.weight"); }),
+      "pin of fc6.weight: entries of tiling replicate, got 1 expected 0, one per cut of the mesh 1. one rank has no "
+      "cuts: leave it out");
   EXPECT_EQ(checked({split(2), replicate()}),
             "pin of fc6.weight: dim split by tiling split(2),replicate, got 2 expected a dim of a tensor of shape 8x6, "
             "counted from 0. split a dim the tensor has");
