@@ -25,8 +25,8 @@ inline void add_common(CLI::App& app, Common& common) {
       ->type_name("KEY=VALUE");
   app.add_option("--strategy", common.strategy, "auto, data, model, owt or kcut (default: the model file's, else auto)")
       ->type_name("NAME");
-  app.add_option("--machine", common.machine, "machine file")->type_name("FILE");
-  app.add_flag("--json", common.json, "print one JSON object instead of text");
+  app.add_option("--machine", common.machine, "machine file (not supported yet)")->type_name("FILE");
+  app.add_flag("--json", common.json, "print one JSON object instead of text: see the README");
   app.footer("All keys of a model file are described in src/config/README.md, those of layers in "
              "src/frontend/README.md.");
   app.set_version_flag("--version", std::string("soybean ") + SOYBEAN_VERSION);

@@ -89,6 +89,7 @@ void write_plan(const Job& job, const plan::Plan& plan, const std::string& path)
 
 void run(const CommandLine& line) {
   const Job job = read_job(line);
+  program::check_passes(job.config.parallel.skip_passes);
   const auto begin = std::chrono::steady_clock::now();
   const plan::Plan plan = choose(job);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -124,6 +125,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     app::finish(line.common);
     run(line);
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return static_cast<int>(ExitCode::done);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
@@ -132,6 +134,10 @@ int main(int argc, char** argv) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return report("out of memory. plan for fewer ranks", ExitCode::failed);
+  } catch (const std::system_error& error) { // of fmt::print, too
+    return report(fmt::format("standard output: can not be written, got '{}' expected room for what is printed",
+                              error.code().message()),
+                  ExitCode::failed);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}", error.what()), ExitCode::failed);
   }

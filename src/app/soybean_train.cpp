@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -50,7 +53,10 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   CLI::App app{"Trains the network of a model file on all ranks of the launch (mpirun -n N soybean_train MODEL.toml)."};
   CommandLine line;
   add_options(app, line);
+  const std::vector<std::string_view> arguments(argv, argv + argc);
   try {
+    for (const std::string_view argument : arguments)
+      if (argument == "--resume=") fail("--resume=: got no path expected that of a checkpoint, or --resume alone");
     app.parse(argc, argv);
     app::finish(line.common);
     if (!line.trace.empty()) fail("--trace: timelines are not supported yet. leave it out");
@@ -66,8 +72,12 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
       if (mpi.rank() == 0) app.exit(error);
       return 0;
     }
-    return report(mpi, std::string(error.what()) + ". soybean_train --help lists the options", ExitCode::bad_input,
-                  true);
+    const bool path = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
+                      std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
+    return report(mpi,
+                  std::string(error.what()) +
+                      (path ? ". a checkpoint is named as --resume=PATH" : ". soybean_train --help lists the options"),
+                  ExitCode::bad_input, true);
   } catch (const Error& error) {
     return report(mpi, error.what(), error.code(), true);
   }

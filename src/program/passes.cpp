@@ -81,7 +81,7 @@ const std::vector<Pass>& passes() {
   return table;
 }
 
-std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program, const std::vector<std::string>& skip) {
+void check_passes(const std::vector<std::string>& skip) {
   for (const std::string& name : skip) {
     std::string known;
     bool found = false;
@@ -92,6 +92,10 @@ std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program, co
     if (!found)
       fail("parallel.skip_passes: unknown pass, got \"{}\" expected one of {}. check the spelling", name, known);
   }
+}
+
+std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program, const std::vector<std::string>& skip) {
+  check_passes(skip);
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {
     if (std::find(skip.begin(), skip.end(), pass.name) != skip.end()) continue;

@@ -65,6 +65,8 @@ struct PassTime {
   std::string name;
   double seconds;
 };
+/// Throws Error for an unknown name.
+void check_passes(const std::vector<std::string>& skip);
 /// Runs every pass not in `skip`, verifying after each. Throws Error for an unknown name in `skip`.
 std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program,
                                  const std::vector<std::string>& skip = {});

@@ -6,11 +6,11 @@
 
 namespace soybean::train {
 
-void say(const std::string& text) {
+bool say(const std::string& text) {
   const HearSignals now; // they interrupt a write that waits
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   std::clearerr(stdout);
+  return written;
 }
 
 } // namespace soybean::train

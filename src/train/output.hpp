@@ -5,7 +5,7 @@
 namespace soybean::train {
 
 /// Prints and flushes. A reader that has gone, or that stopped reading when a signal arrived (Open MPI's mpirun does,
-/// on SIGTERM), must not cost a run its checkpoint: what can not be written is dropped.
-void say(const std::string& text);
+/// on SIGTERM), must not cost a run its checkpoint: what can not be written is dropped, and false returned.
+bool say(const std::string& text);
 
 } // namespace soybean::train
