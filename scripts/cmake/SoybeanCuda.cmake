@@ -5,9 +5,6 @@
 set(SOYBEAN_CHECK_CUDA OFF CACHE STRING
     "Build and test the CUDA host code without a CUDA compiler: OFF, ON, or AUTO (where CUDA's headers and libraries are)")
 set_property(CACHE SOYBEAN_CHECK_CUDA PROPERTY STRINGS OFF ON AUTO)
-set(SOYBEAN_CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CACHE STRING
-    "Architectures the kernels are compiled for, as in CMAKE_CUDA_ARCHITECTURES; empty: no kernels of ours")
-
 # soybean_cuda_library(<name> LIBRARY file STANDIN target)
 # soybean::<name>, an interface to the library or, in programs that ask for stand-ins, to `target`.
 function(soybean_cuda_library name)

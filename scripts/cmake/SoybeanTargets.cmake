@@ -17,7 +17,11 @@ endfunction()
 # soybean_vendor(<folder> <vendor> [DEPENDS targets...])
 # The library of src/<folder>/<vendor>: what soybean::<folder> leaves to one vendor's libraries. A program gets the one
 # its target property SOYBEAN_VENDOR names, by default that of the build.
-set(SOYBEAN_VENDOR host)
+if(SOYBEAN_CUDA)
+  set(SOYBEAN_VENDOR cuda)
+else()
+  set(SOYBEAN_VENDOR host)
+endif()
 function(soybean_vendor folder vendor)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${vendor}/*.cpp)

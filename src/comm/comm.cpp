@@ -4,6 +4,7 @@
 #include "comm/accelerator.hpp"
 #include "comm/hierarchical.hpp"
 #include "comm/mpi.hpp"
+#include "comm/mpi_device.hpp"
 #include "comm/staged.hpp"
 
 #include <algorithm>
@@ -75,8 +76,20 @@ std::vector<int> numbered(const std::vector<std::string>& names, int size) {
   return hosts;
 }
 
-std::unique_ptr<Comm> make_mpi(const Place& place, int size, bool library = false) {
-  auto mpi = std::make_unique<MpiComm>(MpiOptions{.library = library, .hosts = numbered(place.hosts, size)});
+std::unique_ptr<Comm> make_mpi(const Place& place, int size, const StagedOptions& options = {}) {
+  auto mpi = std::make_unique<MpiComm>(MpiOptions{.hosts = numbered(place.hosts, size)});
+  if (place.device < 0) return mpi;
+  return std::make_unique<StagedComm>(std::move(mpi), options);
+}
+
+/// MPI alone: nothing else uses the accelerator's links meanwhile, so MPI may.
+std::unique_ptr<Comm> make_only_mpi(const Place& place, int size) {
+  const bool direct = place.device >= 0 && place.device_messages && exchanges_device_memory(place.device);
+  return make_mpi(place, size, {.device_exchanges = direct});
+}
+
+std::unique_ptr<Comm> make_library(const Place& place, int size) {
+  auto mpi = std::make_unique<MpiComm>(MpiOptions{.library = true, .hosts = numbered(place.hosts, size)});
   if (place.device < 0) return mpi;
   return std::make_unique<StagedComm>(std::move(mpi));
 }
@@ -93,7 +106,7 @@ bool accelerated(const Place& place, int size) {
 }
 
 std::unique_ptr<Comm> make_auto(const Place& place, int size) {
-  return accelerated(place, size) ? make_accelerated(place, size) : make_mpi(place, size);
+  return accelerated(place, size) ? make_accelerated(place, size) : make_only_mpi(place, size);
 }
 
 std::unique_ptr<Comm> make_hierarchical(const Place& place, int size) {
@@ -114,10 +127,8 @@ struct Row {
 };
 
 std::vector<Row> rows() {
-  std::vector<Row> table{{"auto", make_auto},
-                         {"mpi", [](const Place& place, int size) { return make_mpi(place, size); }},
-                         {"mpi_library", [](const Place& place, int size) { return make_mpi(place, size, true); }},
-                         {"hierarchical", make_hierarchical}};
+  std::vector<Row> table{
+      {"auto", make_auto}, {"mpi", make_only_mpi}, {"mpi_library", make_library}, {"hierarchical", make_hierarchical}};
   if (!accelerator_comm().empty()) table.push_back({accelerator_comm(), make_accelerated});
   return table;
 }

@@ -74,8 +74,13 @@ public:
   /// Progresses what is under way without blocking; called between kernels. Returns whether anything moved.
   virtual bool poll() = 0;
   /// Whether collectives of Execs on accelerators are nothing but queued work, so that a step can be recorded and
-  /// launched again (device/stream.hpp). What is launched again is not counted again.
+  /// launched again (device/stream.hpp), between begin_recording and end_recording, with nothing under way at either.
   virtual bool recordable() const { return false; }
+  virtual void begin_recording() {}
+  /// What one launch moves on this rank; nothing was moved yet.
+  virtual Counters end_recording() { return {}; }
+  /// Counts a launch of what was recorded.
+  virtual void count_launch(const Counters& step) { static_cast<void>(step); }
   /// The host waits for what the event marks, and so for the collectives before it, under the watchdog.
   virtual void fence(const device::Event& event) { event.synchronise(); }
 
@@ -104,13 +109,15 @@ std::string broadcast_text(Comm& comm, const std::string& text, int root = 0);
 /// Where the ranks run, for back ends that need to know.
 struct Place {
   int device = -1;                     ///< this rank's accelerator; -1: the host
+  bool device_messages = true;         ///< "mpi" may be given an accelerator's memory where it takes that
   std::vector<std::string> hosts = {}; ///< the host of each rank (comm/mpi_session.hpp: host_names); empty: all on one
 };
 
 /// Back ends by name. MPI must be initialised (comm/mpi_session.hpp); all ranks ask for the same. One rank always gets
 /// "self".
 /// auto          nccl on accelerators of a build that has it, none of which is shared by ranks; else mpi
-/// mpi           own schedules of MPI messages; data of accelerators goes by way of the host's memory
+/// mpi           own schedules of MPI messages; data of accelerators goes by way of the host's memory, but exchanges
+///               directly where the library takes an accelerator's memory (comm/mpi_device.hpp)
 /// mpi_library   the same with the library's reductions
 /// hierarchical  in stages inside hosts (nccl where auto gives it, else mpi) and between them (mpi)
 /// nccl          NCCL everywhere; in a program that trains on the host: mpi

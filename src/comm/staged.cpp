@@ -4,6 +4,7 @@
 #include "comm/local.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -60,11 +61,13 @@ std::unique_ptr<StagedComm::Flow> StagedComm::idle_flow(int device, std::int64_t
 
 Token StagedComm::start(const Collective& collective, const device::Exec& exec) {
   const bool staged = exec.on_device() || options_.always;
-  const std::int64_t bytes = staged ? buffer_bytes(collective, rank()) : 0;
+  const bool copies = staged && !(options_.device_exchanges && collective.kind == Kind::exchange);
+  const std::int64_t bytes = copies ? buffer_bytes(collective, rank()) : 0;
   std::unique_ptr<Flow> flow = idle_flow(exec.device(), bytes);
   flow->token = started_++;
   flow->state = State::copying_out;
   flow->staged = staged;
+  flow->copies = copies;
   flow->collective = collective; // into memory of earlier ones
   flow->exec = &exec;
   if (staged) {
@@ -97,7 +100,11 @@ void StagedComm::copy_out(Flow& flow, const device::Exec& exec) {
   flow.stream.wait(flow.reached);
   copy_local(c, rank(), flow.stream);
   std::byte* at = flow.buffer.data();
-  if (c.kind == Kind::exchange) {
+  if (c.kind == Kind::exchange && !flow.copies) {
+    const auto others = [&](const Message& m) { return m.peer != rank(); };
+    std::copy_if(c.sends.begin(), c.sends.end(), std::back_inserter(host.sends), others);
+    std::copy_if(c.receives.begin(), c.receives.end(), std::back_inserter(host.receives), others);
+  } else if (c.kind == Kind::exchange) {
     for (const Message& m : c.sends) {
       if (m.peer == rank()) continue;
       flow.stream.copy(at, m.data, m.count * size_of(c.dtype));
@@ -128,11 +135,11 @@ void StagedComm::copy_out(Flow& flow, const device::Exec& exec) {
 
 void StagedComm::copy_back(Flow& flow) {
   const Collective &c = flow.collective, &host = flow.host;
-  if (c.kind == Kind::exchange) {
+  if (c.kind == Kind::exchange && flow.copies) {
     auto from = host.receives.begin();
     for (const Message& m : c.receives)
       if (m.peer != rank()) flow.stream.copy(m.data, (from++)->data, m.count * size_of(c.dtype));
-  } else if (c.group.size() > 1) {
+  } else if (c.kind != Kind::exchange && c.group.size() > 1) {
     const auto me = std::find(c.group.begin(), c.group.end(), rank()) - c.group.begin();
     const std::int64_t count = c.counts[c.kind == Kind::reduce_scatter ? static_cast<std::size_t>(me) : 0];
     flow.stream.copy(c.recv, host.recv, count * size_of(c.dtype));

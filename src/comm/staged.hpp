@@ -1,7 +1,8 @@
 #pragma once
 // Collectives on buffers in an accelerator's memory by a Comm that knows the host's memory alone: copied out to
-// page-locked memory, communicated, copied back. MPI never sees an accelerator's address, so it can not touch the
-// device and may run beside NCCL. Made by make_comm for parallel.comm = "mpi" on accelerators.
+// page-locked memory, communicated, copied back. But for exchanges by an MPI that takes them, MPI never sees an
+// accelerator's address, so it can not touch the device and may run beside NCCL. Made by make_comm for parallel.comm =
+// "mpi" on accelerators.
 #include "comm/layered.hpp"
 #include "device/stream.hpp"
 
@@ -12,6 +13,9 @@ namespace soybean::comm {
 
 struct StagedOptions {
   bool always = false; ///< stage buffers of the host's memory too, for tests
+  /// The Comm below takes messages in an accelerator's memory (comm/mpi_device.hpp): exchanges are not copied. Sums are
+  /// taken on the host all the same.
+  bool device_exchanges = false;
 };
 
 /// A collective on a host Exec goes straight to the Comm below. All others pass, each on a queue of its own, through:
@@ -38,9 +42,9 @@ private:
   struct Flow {
     Token token = 0, below = 0;
     State state = State::copying_out;
-    bool staged = false;
-    Collective collective; ///< as started
-    Collective host;       ///< what is started below
+    bool staged = false, copies = false; ///< on a queue; by page-locked memory
+    Collective collective;               ///< as started
+    Collective host;                     ///< what is started below
     const device::Exec* exec = nullptr;
     device::Stream stream;
     device::Event reached, copied; ///< exec's queue is at the start; the last copies are done

@@ -178,8 +178,9 @@ TrainOptions read_train(const Table& table) {
   options.optimizer = read_optimizer(table.table("optimizer"));
   options.schedule = read_schedule(table.table("schedule"));
   const std::string precision =
-      table.word("precision", "fp32", {.now = {"fp32", "fp64"}, .later = {"tf32", "bf16", "fp16", "fp8"}});
+      table.word("precision", "fp32", {.now = {"fp32", "tf32", "fp64"}, .later = {"bf16", "fp16", "fp8"}});
   options.precision = precision == "fp64" ? DType::f64 : DType::f32;
+  options.tf32 = precision == "tf32";
   options.seed = static_cast<std::uint64_t>(table.integer("seed", 1, {.low = 0, .high = largest}));
   options.validate_every = table.integer("validate_every", options.validate_every, from_zero);
   options.log_every = table.integer("log_every", options.log_every, from_one);
@@ -208,13 +209,18 @@ ParallelOptions read_parallel(const Table& table) {
   if (table.has("plan") && options.plan.empty()) table.reject("plan", "the path of a plan file");
   options.strategy = table.word("strategy", options.strategy, {.now = {"auto", "data", "model", "owt", "kcut"}});
   const Table pins = table.table("pins");
-  for (const std::string& tensor : pins.keys()) options.pins[tensor] = pins.text(tensor, required);
+  for (const std::string& tensor : pins.keys()) {
+    if (pins.has_table(tensor))
+      pins.reject(tensor, "a tiling", fmt::format("put the tensor's name in quotes: parallel.pins.\"{}.…\"", tensor));
+    options.pins[tensor] = pins.text(tensor, required);
+  }
   resolve_plan(table, options);
   options.pins_where = fmt::format("{}: {}", table.where("pins"), table.path("pins"));
   options.objective = table.word("objective", options.objective, {.now = {"bytes"}, .later = {"time"}});
   table.not_yet("memory");
   options.mesh = table.integers("mesh", options.mesh, from_one);
   options.comm = table.word("comm", options.comm, {.now = {"auto", "mpi", "mpi_library", "hierarchical", "nccl"}});
+  options.mpi_device_memory = table.boolean("mpi_device_memory", options.mpi_device_memory);
   options.skip_passes = table.texts("skip_passes", options.skip_passes);
   return options;
 }
@@ -233,6 +239,7 @@ RunOptions read_run(const Table& table, const std::string& name) {
   options.threads = table.integer("threads", options.threads, {.low = 0, .high = 4096});
   options.device = table.word("device", options.device, {.now = {"auto", "cpu", "gpu"}});
   options.share_devices = table.boolean("share_devices", options.share_devices);
+  options.record_steps = table.boolean("record_steps", options.record_steps);
   options.stall_seconds = positive(table, "stall_seconds", options.stall_seconds);
   return options;
 }

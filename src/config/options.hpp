@@ -51,6 +51,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   DType precision = DType::f32;
+  bool tf32 = false; ///< precision "tf32": f32, but factors of products rounded to TF32
   std::uint64_t seed = 1;
   std::int64_t validate_every = 1; ///< epochs; 0: only at the end
   std::int64_t log_every = 10;     ///< steps between progress lines
@@ -64,6 +65,7 @@ struct ParallelOptions {
   std::string objective = "bytes";
   std::vector<std::int64_t> mesh; ///< extents of the cuts; empty: from the launch
   std::string comm = "auto";      ///< see make_comm in comm/comm.hpp
+  bool mpi_device_memory = true;  ///< "mpi" on GPUs: exchange messages from GPU to GPU where the MPI library can
   std::vector<std::string> skip_passes;
 };
 
@@ -77,6 +79,7 @@ struct RunOptions {
   std::int64_t threads = 0;    ///< per rank; 0: what the binding leaves
   std::string device = "auto"; ///< "cpu", "gpu"; auto: what the program was built for
   bool share_devices = false;  ///< several ranks may compute on one GPU
+  bool record_steps = true;    ///< GPUs: steps are launched as a whole
   double stall_seconds = 600;  ///< without any progress of a collective before the watchdog ends the run
 };
 

@@ -94,7 +94,7 @@ Section train_section(const TrainOptions& train) {
   if (train.schedule.step_steps) schedule.add("step_steps", train.schedule.step_steps);
   if (train.schedule.name == "step") schedule.add("gamma", train.schedule.gamma);
   section.add("schedule", std::move(schedule));
-  section.add("precision", std::string(to_string(train.precision)));
+  section.add("precision", train.tf32 ? std::string("tf32") : std::string(to_string(train.precision)));
   section.add("seed", static_cast<std::int64_t>(train.seed));
   return section.add("validate_every", train.validate_every).add("log_every", train.log_every);
 }
@@ -107,7 +107,9 @@ Section parallel_section(const ParallelOptions& parallel) {
     section.add("plan", absolute(parallel.plan));
   for (const auto& [tensor, tiling] : parallel.pins) pins.add(tensor, tiling);
   section.add("pins", std::move(pins)).add("objective", parallel.objective).add("mesh", parallel.mesh);
-  return section.add("comm", parallel.comm).add("skip_passes", parallel.skip_passes);
+  return section.add("comm", parallel.comm)
+      .add("mpi_device_memory", parallel.mpi_device_memory)
+      .add("skip_passes", parallel.skip_passes);
 }
 
 } // namespace
@@ -123,6 +125,7 @@ std::string resolved_toml(const RunConfig& config, const Table& root) {
                      .add("threads", config.run.threads)
                      .add("device", config.run.device)
                      .add("share_devices", config.run.share_devices)
+                     .add("record_steps", config.run.record_steps)
                      .add("stall_seconds", config.run.stall_seconds));
   const Table model = root.table("model");
   const std::string name = model.has("name") ? "" : fmt::format("name = {}\n", quote(config.model_name));

@@ -237,6 +237,10 @@ bool Table::has(std::string_view key) const {
   return find(*value_, key) != nullptr;
 }
 
+bool Table::has_table(std::string_view key) const {
+  return has(key) && find(*value_, key)->kind == Kind::table;
+}
+
 int Table::overridden(std::string_view key) const {
   const Value* value = find(*value_, key);
   return value ? last_override(*value) : 0;

@@ -58,8 +58,9 @@ public:
   Table table(std::string_view key) const;               ///< an empty table when absent, so that defaults apply
   std::vector<Table> tables(std::string_view key) const; ///< an array of tables; required
 
-  bool has(std::string_view key) const;  ///< makes the key known, does not read it
-  std::vector<std::string> keys() const; ///< all there are, in the order of the file
+  bool has(std::string_view key) const;       ///< makes the key known, does not read it
+  bool has_table(std::string_view key) const; ///< the same, and true for tables alone
+  std::vector<std::string> keys() const;      ///< all there are, in the order of the file
   /// Which --set the value comes from, in whole or in part: the last one's number, from 1; 0: it is the file's.
   int overridden(std::string_view key) const;
   /// Makes keys known before they are asked for, so that a misspelt one is named when a required value is missing.

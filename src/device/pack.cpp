@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace soybean::device {
@@ -253,8 +254,9 @@ void copy_transposed(int threads, Copy copy, const T* from, T* to) {
   }
 }
 
-/// One element of a copy, on an accelerator.
-template<class T>
+/// One element of a copy, on an accelerator. Index: unsigned of 32 bits where that is enough, since those are divided
+/// much faster there.
+template<class T, class Index>
 struct CopyElement {
   Axis axes[max_axes];
   int rank;
@@ -263,20 +265,30 @@ struct CopyElement {
 
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
     std::int64_t f = 0, t = 0;
+    Index rest = static_cast<Index>(i);
     for (int d = rank - 1; d >= 0; --d) {
-      const std::int64_t k = i % axes[d].extent;
-      i /= axes[d].extent;
+      const Index extent = static_cast<Index>(axes[d].extent), outer = rest / extent;
+      const std::int64_t k = static_cast<std::int64_t>(rest - outer * extent);
+      rest = outer;
       f += k * axes[d].from, t += k * axes[d].to;
     }
     to[t] = from[f];
   }
 };
 
-template<class T>
-void copy_elements(const Exec& exec, const Copy& copy, const T* from, T* to) {
-  CopyElement<T> element{.axes = {}, .rank = copy.rank, .from = from + copy.from, .to = to + copy.to};
+template<class Index, class T>
+void copy_elements_by(const Exec& exec, const Copy& copy, const T* from, T* to) {
+  CopyElement<T, Index> element{.axes = {}, .rank = copy.rank, .from = from + copy.from, .to = to + copy.to};
   std::copy(copy.axes.begin(), copy.axes.begin() + copy.rank, element.axes);
   flat_for(exec, copy.volume(), "soybean::copy", element);
+}
+
+template<class T>
+void copy_elements(const Exec& exec, const Copy& copy, const T* from, T* to) {
+  if (copy.volume() <= std::numeric_limits<std::uint32_t>::max())
+    copy_elements_by<std::uint32_t>(exec, copy, from, to);
+  else
+    copy_elements_by<std::int64_t>(exec, copy, from, to);
 }
 
 template<class T>

@@ -1,9 +1,10 @@
 #pragma once
-// Sums for kernels, added in an order that depends on the sizes alone, never on the number of threads: fixed chunks,
-// partial sums in double, chunks added in order. No Kokkos reducers (3.4 wants volatile joins), so every version and
-// space gives the same bits.
+// Sums for kernels, added in an order that depends on the sizes and on whether there is an accelerator alone, never on
+// the number of threads: fixed chunks, partial sums in double, chunks added in order. No Kokkos reducers (3.4 wants
+// volatile joins), so every version gives the same bits.
 #include "device/rows.hpp"
 
+#include <cmath>
 #include <cstdint>
 
 namespace soybean::device {
@@ -11,16 +12,20 @@ namespace soybean::device {
 namespace detail {
 constexpr std::int64_t max_chunks = 64;
 constexpr std::int64_t min_chunk = 128;
+constexpr std::int64_t max_device_chunks = 4096;
 } // namespace detail
 
-/// How many chunks n terms are summed in.
-inline std::int64_t sum_chunks(std::int64_t n) {
+/// How many chunks n terms are summed in: enough for the host's threads; on an accelerator about as many as each has
+/// terms, so that both of the two passes have much to do at a time.
+inline std::int64_t sum_chunks(const Exec& exec, std::int64_t n) {
+  if (exec.on_device())
+    return std::clamp<std::int64_t>(std::llround(std::sqrt(static_cast<double>(n))), 1, detail::max_device_chunks);
   return std::max<std::int64_t>(1, std::min(detail::max_chunks, n / detail::min_chunk));
 }
 
 /// Scratch bytes channel_sums needs.
-inline std::int64_t channel_sums_scratch(std::int64_t rows, std::int64_t channels) {
-  return sum_chunks(rows) * channels * static_cast<std::int64_t>(sizeof(double));
+inline std::int64_t channel_sums_scratch(const Exec& exec, std::int64_t rows, std::int64_t channels) {
+  return sum_chunks(exec, rows) * channels * static_cast<std::int64_t>(sizeof(double));
 }
 
 /// store(channel, Σ over rows of term(row, channel)) for every channel; no rows: store(channel, 0). term returns a
@@ -29,7 +34,7 @@ template<class Term, class Store>
 void channel_sums(const Exec& exec, std::int64_t rows, std::int64_t channels, void* scratch, const char* label,
                   Term term, Store store) {
   if (channels <= 0) return;
-  const std::int64_t chunks = sum_chunks(rows);
+  const std::int64_t chunks = sum_chunks(exec, rows);
   auto* partial = static_cast<double*>(scratch);
   // On the host a thread takes a chunk, rows outermost, so that memory is read in order; on a device one channel of it.
   const auto whole_chunk = KOKKOS_LAMBDA(std::int64_t chunk) {
@@ -60,14 +65,14 @@ void channel_sums(const Exec& exec, std::int64_t rows, std::int64_t channels, vo
 }
 
 /// Scratch bytes total_sum needs.
-inline std::int64_t total_sum_scratch(std::int64_t n) {
-  return sum_chunks(n) * static_cast<std::int64_t>(sizeof(double));
+inline std::int64_t total_sum_scratch(const Exec& exec, std::int64_t n) {
+  return sum_chunks(exec, n) * static_cast<std::int64_t>(sizeof(double));
 }
 
 /// store(Σ over i in [0, n) of term(i)); scratch: total_sum_scratch(n) bytes where kernels run.
 template<class Term, class Store>
 void total_sum(const Exec& exec, std::int64_t n, void* scratch, const char* label, Term term, Store store) {
-  const std::int64_t chunks = sum_chunks(n);
+  const std::int64_t chunks = sum_chunks(exec, n);
   auto* partial = static_cast<double*>(scratch);
   const auto one_chunk = KOKKOS_LAMBDA(std::int64_t chunk) {
     constexpr int lanes = 8; // independent sums, so that they vectorise without reordering any of them

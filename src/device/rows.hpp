@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace soybean::device {
@@ -100,13 +101,26 @@ void host_rows(std::int64_t row_begin, std::int64_t row_end, std::int64_t begin,
   }
 }
 
-/// rows_for as a flat loop.
-template<class F>
+/// rows_for as a flat loop. Index: unsigned of 32 bits where that is enough, since accelerators divide those much
+/// faster.
+template<class F, class Index>
 struct FlatRows {
   F f;
-  std::int64_t channels;
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const { f(i / channels, i % channels); }
+  Index channels;
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
+    const Index index = static_cast<Index>(i), row = index / channels;
+    f(static_cast<std::int64_t>(row), static_cast<std::int64_t>(index - row * channels));
+  }
 };
+
+template<class F>
+void flat_rows(const Exec& exec, std::int64_t rows, std::int64_t channels, const char* label, const F& f) {
+  const Policy policy(space(exec), 0, rows * channels);
+  if (rows * channels <= std::numeric_limits<std::uint32_t>::max())
+    Kokkos::parallel_for(label, policy, FlatRows<F, std::uint32_t>{f, static_cast<std::uint32_t>(channels)});
+  else
+    Kokkos::parallel_for(label, policy, FlatRows<F, std::int64_t>{f, channels});
+}
 
 } // namespace detail
 
@@ -133,7 +147,7 @@ void rows_for(const Exec& exec, std::int64_t rows, std::int64_t channels, const 
         detail::host_rows(0, rows, begin, end, f);
     }
   } else if constexpr (!always_on_host) {
-    Kokkos::parallel_for(label, detail::Policy(space(exec), 0, rows * channels), detail::FlatRows<F>{f, channels});
+    detail::flat_rows(exec, rows, channels, label, f);
   }
 }
 

@@ -80,9 +80,10 @@ public:
   Recording& operator=(const Recording&) = delete;
 
   /// Work queued on the stream (and on streams that wait for its events and that it waits for again) is recorded, not
-  /// run, until end(). begin returns false where that is impossible.
+  /// run, until end() or, where an error came between, abandon(). begin returns false where that is impossible.
   bool begin(Stream& stream);
   void end(Stream& stream);
+  void abandon(Stream& stream) noexcept;
   bool ready() const noexcept { return native_ != nullptr; }
   void launch(Stream& stream);
 

@@ -36,9 +36,9 @@ void bias_grad(const Exec& exec, const TensorView& dy, const TensorView& dbias, 
       KOKKOS_LAMBDA(std::int64_t c, double sum) { to[c] = static_cast<float>(sum); });
 }
 
-std::int64_t bias_grad_scratch(const TensorView& dy) {
+std::int64_t bias_grad_scratch(const Exec& exec, const TensorView& dy) {
   const auto [rows, channels] = channel_rows(dy);
-  return device::channel_sums_scratch(rows, channels);
+  return device::channel_sums_scratch(exec, rows, channels);
 }
 
 void run_bias(const Exec& exec, const Call& call) {
@@ -47,8 +47,8 @@ void run_bias(const Exec& exec, const Call& call) {
 void run_bias_grad(const Exec& exec, const Call& call) {
   bias_grad(exec, call.inputs[0], call.outputs[0], call.scratch);
 }
-std::int64_t scratch_bias_grad(const Exec&, const Call& call) {
-  return bias_grad_scratch(call.inputs[0]);
+std::int64_t scratch_bias_grad(const Exec& exec, const Call& call) {
+  return bias_grad_scratch(exec, call.inputs[0]);
 }
 
 } // namespace soybean::kernels

@@ -6,9 +6,9 @@ namespace soybean::kernels {
 
 /// y[b, c, …] = x[b, c, …] + bias[c]; y may be x.
 void bias(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y);
-/// dbias[c] = Σ dy[b, c, …] over everything but c. scratch: bias_grad_scratch(dy) bytes.
+/// dbias[c] = Σ dy[b, c, …] over everything but c. scratch: bias_grad_scratch(exec, dy) bytes.
 void bias_grad(const Exec& exec, const TensorView& dy, const TensorView& dbias, void* scratch);
-std::int64_t bias_grad_scratch(const TensorView& dy);
+std::int64_t bias_grad_scratch(const Exec& exec, const TensorView& dy);
 
 // Rows of the table, f32.
 void run_bias(const Exec&, const Call&);

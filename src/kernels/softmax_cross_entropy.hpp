@@ -13,10 +13,10 @@ struct LossInputs {
 };
 
 /// loss = Σ weightᵢ·(logΣexp(xᵢ) − xᵢ[labelᵢ]), correct = number of rows with weight > 0 whose first maximum is the
-/// label; both scalars. A label out of range makes the loss NaN. scratch: loss_scratch(inputs) bytes.
+/// label; both scalars. A label out of range makes the loss NaN. scratch: loss_scratch(exec, inputs) bytes.
 void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const TensorView& loss,
                            const TensorView& correct, void* scratch);
-std::int64_t loss_scratch(const LossInputs& inputs);
+std::int64_t loss_scratch(const Exec& exec, const LossInputs& inputs);
 /// dlogits = weightᵢ·(softmax(xᵢ) − onehot(labelᵢ)); dlogits may be logits.
 void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& inputs, const TensorView& dlogits);
 

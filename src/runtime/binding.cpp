@@ -103,6 +103,9 @@ int choose_device(comm::Comm& comm, const BindingInput& input) {
     if (!device::accelerator().empty() && input.precision != DType::f64)
       fail_everywhere("run.device: cpu, got a program built for GPUs expected one built for CPUs. build with cmake "
                       "--preset host, or set train.precision = \"fp64\"");
+    if (input.tf32)
+      fail_everywhere("train.precision: on CPUs, got \"tf32\" expected \"fp32\" or \"fp64\". tf32 is a format of GPUs, "
+                      "for a program built with cmake --preset cuda");
     return -1;
   }
   if (device::accelerator().empty())

@@ -24,6 +24,7 @@ struct BindingInput {
   std::string device = "auto"; ///< run.device: "auto", "cpu" or "gpu"
   bool sharing = false;        ///< run.share_devices
   DType precision = DType::f32;
+  bool tf32 = false; ///< train.precision = "tf32", refused on the host
 };
 
 /// The accelerator of this rank, -1 for the host: fp64 runs its reference kernels on the host, everything else on what

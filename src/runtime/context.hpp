@@ -13,6 +13,7 @@ struct Context {
   comm::Comm& comm;
   tiling::Mesh mesh;
   int rank = 0;
+  bool record_steps = true; ///< on accelerators, where the back end allows it
 };
 
 /// Threads for this rank's kernels: `requested` if >= 1, otherwise the cores its binding leaves it, shared evenly with

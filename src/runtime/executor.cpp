@@ -74,6 +74,9 @@ struct Executor::Prepared {
   program::Layout layout;
   std::vector<Ready> ready;
   Profile profile;
+  device::Recording recording;
+  comm::Counters launched; ///< by each launch of the recording
+  bool records = false;    ///< once it has run often enough
 };
 
 /// Metrics of one run, 8 bytes for each, and the mark behind their copies.
@@ -255,7 +258,7 @@ double scalar(DType dtype, const void* data) {
 } // namespace
 
 Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, const Context& context)
-    : graph_(graph), context_(context) {
+    : graph_(graph), context_(context), uploader_(context.exec) {
   ensure(!programs.empty(), "executor: no program");
   ensure(tiling::ranks(context.mesh) == context.comm.size(), "executor: the mesh is not one of these ranks");
   std::int64_t bytes = 0;
@@ -271,7 +274,9 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
   }
   arena_ = device::Arena(context.exec, bytes);
   std::vector<std::vector<int>> groups; // in program order, the same on all ranks
+  const bool records = context.record_steps && context.exec.on_device() && context.comm.recordable();
   for (auto& p : programs_) {
+    p->records = records;
     p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
     for (const Ready& r : p->ready)
       if (r.transfer.communicates && !r.transfer.collective.group.empty())
@@ -305,6 +310,45 @@ void Executor::list_blocks() {
 }
 
 void Executor::run(int program) {
+  constexpr std::int64_t runs_before = 2; // in which libraries set up what they keep
+  Prepared& p = *programs_.at(program);
+  if (p.records && !p.recording.ready() && p.profile.steps >= runs_before) p.records = record(program);
+  if (p.recording.ready())
+    launch(program);
+  else
+    run_instructions(program);
+}
+
+/// False where the accelerator can not record.
+bool Executor::record(int program) {
+  Prepared& p = *programs_[program];
+  device::Stream& stream = context_.exec.stream();
+  if (!p.recording.begin(stream)) return false;
+  const Profile before = p.profile;
+  try {
+    context_.comm.begin_recording();
+    run_instructions(program);
+    p.launched = context_.comm.end_recording();
+    p.recording.end(stream);
+  } catch (const Error& error) {
+    p.recording.abandon(stream);
+    fail_running("executor: recording a step failed, {}. run.record_steps = false runs without recordings",
+                 error.what());
+  }
+  p.profile = before; // nothing has run yet
+  return true;
+}
+
+void Executor::launch(int program) {
+  Prepared& p = *programs_[program];
+  Meter meter(p.profile, context_.comm);
+  p.recording.launch(context_.exec.stream());
+  context_.comm.count_launch(p.launched);
+  context_.comm.poll();
+  meter.finish();
+}
+
+void Executor::run_instructions(int program) {
   Prepared& p = *programs_.at(program);
   Meter meter(p.profile, context_.comm);
   int under_way = 0;

@@ -3,6 +3,7 @@
 // training loop and the tests; it alone knows how buffers, kernels and collectives come together.
 #include "device/arena.hpp"
 #include "device/tensor_view.hpp"
+#include "device/uploader.hpp"
 #include "graph/graph.hpp"
 #include "program/memory.hpp"
 #include "program/program.hpp"
@@ -30,7 +31,8 @@ public:
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs one step of programs[program]; on an accelerator queues it. Collective over the context's ranks.
+  /// Runs one step of programs[program]; on an accelerator queues it, and from its third run on launches a recording of
+  /// it as a whole where the back end allows that. Collective over the context's ranks.
   void run(int program);
   /// Runs one compute instruction of a program alone, on whatever its operands hold: for verification.
   void compute(int program, std::size_t instruction);
@@ -40,6 +42,9 @@ public:
   const Block& persistent(graph::TensorId tensor) const; ///< throws Bug if there is none
   /// What the host writes before each step: inputs, labels, weights, hyper, once per tiling they are needed in.
   const std::vector<Block>& fed() const noexcept { return fed_; }
+  /// Writes one of them from the host's memory: all its elements, row-major by global dims, which may be reused at
+  /// once.
+  void feed(const Block& block, const void* host) { uploader_.write(block.view, host); }
   /// The memory of a buffer; its contents are only there during its life.
   device::TensorView view(int program, program::BufferId buffer) const;
   /// Values of Graph::metrics after the latest run of that program, the same on every rank. Waits for it.
@@ -60,12 +65,16 @@ private:
   struct Prepared; // one program, ready to run
   struct Queued;   // metrics on their way to the host
   void list_blocks();
+  void run_instructions(int program);
+  bool record(int program);
+  void launch(int program);
   const Prepared& at(int program) const;
 
   const graph::Graph& graph_;
   Context context_;
   std::vector<std::unique_ptr<Prepared>> programs_;
   device::Arena arena_;
+  device::Uploader uploader_;
   std::vector<Block> persistent_, fed_;
   std::vector<std::unique_ptr<Queued>> slots_;
   std::int64_t queued_ = 0, taken_ = 0;

@@ -1,6 +1,7 @@
 #include "runtime/preflight.hpp"
 
 #include "base/error.hpp"
+#include "comm/mpi_device.hpp"
 #include "comm/mpi_session.hpp"
 #include "device/devices.hpp"
 
@@ -218,11 +219,21 @@ std::string to_string(const Preflight& facts) {
   return text;
 }
 
+namespace {
+
+std::string mpi_text(const device::Exec& exec) {
+  if (!exec.on_device()) return comm::mpi_library_version();
+  return comm::mpi_library_version() + (comm::mpi_takes_device_memory() ? ", takes" : ", does not take") +
+         " GPU memory";
+}
+
+} // namespace
+
 std::string preflight(const Context& context, std::int64_t arena_bytes, const std::string& run_dir) {
   return to_string(gather_preflight(context.comm, {.threads = context.exec.threads(),
                                                    .needed_memory = arena_bytes,
                                                    .run_dir = run_dir,
-                                                   .mpi = comm::mpi_library_version(),
+                                                   .mpi = mpi_text(context.exec),
                                                    .device = context.exec.device()}));
 }
 

@@ -1,7 +1,6 @@
 #include "train/feed.hpp"
 
 #include "base/error.hpp"
-#include "device/pack.hpp"
 
 namespace soybean::train {
 
@@ -21,19 +20,18 @@ std::vector<data::Part> fed_parts(const graph::Graph& graph, const runtime::Exec
   return parts;
 }
 
-void feed(const graph::Graph& graph, const runtime::Executor& executor, const data::Batch& batch) {
+void feed(const graph::Graph& graph, runtime::Executor& executor, const data::Batch& batch) {
   std::size_t part = 0;
   for (const runtime::Block& block : executor.fed()) {
     if (graph.tensors[block.tensor].role == Role::hyper) continue;
-    device::upload(executor.context().exec, batch.parts[part++].data(), block.view, block.view.box);
+    executor.feed(block, batch.parts[part++].data());
   }
 }
 
-void feed_hyper(const graph::Graph& graph, const runtime::Executor& executor, double learning_rate, std::int64_t step) {
+void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, double learning_rate, std::int64_t step) {
   const double values[2] = {learning_rate, static_cast<double>(step)};
   for (const runtime::Block& block : executor.fed())
-    if (graph.tensors[block.tensor].role == Role::hyper)
-      device::upload(executor.context().exec, values, block.view, block.view.box);
+    if (graph.tensors[block.tensor].role == Role::hyper) executor.feed(block, values);
 }
 
 } // namespace soybean::train

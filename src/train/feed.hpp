@@ -12,9 +12,9 @@ namespace soybean::train {
 std::vector<data::Part> fed_parts(const graph::Graph& graph, const runtime::Executor& executor);
 
 /// Copies a batch read for `fed_parts` into the fed buffers.
-void feed(const graph::Graph& graph, const runtime::Executor& executor, const data::Batch& batch);
+void feed(const graph::Graph& graph, runtime::Executor& executor, const data::Batch& batch);
 
 /// Writes the step's scalars: learning rate and step number.
-void feed_hyper(const graph::Graph& graph, const runtime::Executor& executor, double learning_rate, std::int64_t step);
+void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, double learning_rate, std::int64_t step);
 
 } // namespace soybean::train

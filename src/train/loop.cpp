@@ -29,13 +29,13 @@ using Clock = std::chrono::steady_clock;
 struct StepNews {
   std::int64_t signal = 0;
   std::int64_t data_bytes = 0, control_bytes = 0;
-  double seconds = 0, computing = 0, waiting = 0;
+  double seconds = 0, computing = 0, waiting = 0, reading = 0;
 };
 
 struct StepTotals {
   int signal = 0;
   std::int64_t data_bytes = 0, control_bytes = 0;
-  double slowest = 0, computing = 0, waiting = 0;
+  double slowest = 0, computing = 0, waiting = 0, reading = 0;
 };
 
 StepTotals gather(comm::Comm& comm, const StepNews& mine) {
@@ -50,6 +50,7 @@ StepTotals gather(comm::Comm& comm, const StepNews& mine) {
     totals.slowest = std::max(totals.slowest, news.seconds);
     totals.computing += news.computing / comm.size();
     totals.waiting += news.waiting / comm.size();
+    totals.reading += news.reading / comm.size();
   }
   return totals;
 }
@@ -69,6 +70,7 @@ data::Order order_of(const Job& job) {
 struct Pending {
   std::int64_t done; ///< steps, with it
   runtime::Totals totals;
+  double reading_seconds; ///< in which it waited for its batch
 };
 
 /// One run of the loop: state shared by its steps. On an accelerator the host looks at a step's numbers when the next
@@ -91,7 +93,7 @@ public:
 
 private:
   void open_files();
-  void one_step(std::int64_t step, const data::Batch& batch);
+  void one_step(std::int64_t step, data::Loader& loader);
   void settle(std::size_t most_left);
   void record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values);
   void validate_if_due(std::int64_t done);
@@ -127,13 +129,16 @@ void Loop::open_files() {
   });
 }
 
-void Loop::one_step(std::int64_t step, const data::Batch& batch) {
-  if (pending_.empty()) mark_ = Clock::now();
+void Loop::one_step(std::int64_t step, data::Loader& loader) {
+  const auto begin = Clock::now();
+  if (pending_.empty()) mark_ = begin;
+  const data::Batch& batch = loader.next();
+  const double reading_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   feed(job_.graph, executor_, batch);
   feed_hyper(job_.graph, executor_, learning_rate(job_.config.train, order_, step), step);
   executor_.run(train_program);
   executor_.queue_metrics(train_program);
-  pending_.push_back({step + 1, executor_.profile(train_program).last});
+  pending_.push_back({step + 1, executor_.profile(train_program).last, reading_seconds});
   settle(executor_.context().exec.on_device() ? 1 : 0);
 }
 
@@ -145,8 +150,9 @@ void Loop::settle(std::size_t most_left) {
     const std::vector<double> values = executor_.take_metrics();
     const auto now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
-    const StepTotals totals = gather(comm_, {stop_signal(), step.totals.data_bytes, step.totals.control_bytes, seconds,
-                                             step.totals.computing_seconds, step.totals.waiting_seconds});
+    const StepTotals totals =
+        gather(comm_, {stop_signal(), step.totals.data_bytes, step.totals.control_bytes, seconds,
+                       step.totals.computing_seconds, step.totals.waiting_seconds, step.reading_seconds});
     result_.signal = totals.signal;
     record(step.done, totals, values);
   }
@@ -166,6 +172,7 @@ void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector
                     .seconds = totals.slowest,
                     .computing_seconds = totals.computing,
                     .waiting_seconds = totals.waiting,
+                    .reading_seconds = totals.reading,
                     .peak_memory = peak_memory_};
   if (!std::isfinite(record.loss))
     fail_alike(
@@ -220,7 +227,7 @@ LoopResult Loop::run() {
     data::Loader loader(data::BatchSource::training(*job_.reader, job_.config.data.normalise, order_),
                         fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
     while (step < last_step_ && result_.signal == 0) {
-      one_step(step, loader.next());
+      one_step(step, loader);
       ++step;
       if (result_.signal != 0 && step < last_step_) break;
       validate_if_due(step);

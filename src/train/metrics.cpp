@@ -31,6 +31,7 @@ void MetricsFile::write(const StepRecord& r) {
                   {"seconds", r.seconds},
                   {"computing_seconds", r.computing_seconds},
                   {"waiting_seconds", r.waiting_seconds},
+                  {"reading_seconds", r.reading_seconds},
                   {"peak_memory", r.peak_memory}}
                  .dump());
 }

@@ -17,6 +17,7 @@ struct StepRecord {
   std::int64_t control_bytes = 0;
   double seconds = 0;                                ///< of the step, slowest rank
   double computing_seconds = 0, waiting_seconds = 0; ///< mean over ranks
+  double reading_seconds = 0;                        ///< waiting for the batch, mean over ranks
   std::int64_t peak_memory = 0;                      ///< arena of the fullest rank, bytes
 };
 

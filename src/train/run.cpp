@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace soybean::train {
@@ -26,6 +28,13 @@ namespace {
 
 void print(const comm::Comm& comm, const std::string& text) {
   if (comm.rank() == 0) say(text);
+}
+
+/// Prints what the program was started for, which must not be lost.
+void print_result(const comm::Comm& comm, const std::string& text) {
+  if (comm.rank() == 0 && !say(text))
+    fail_running("standard output: can not be written, got '{}' expected room for what is printed",
+                 std::generic_category().message(errno));
 }
 
 /// The job again in another precision. A plan file belongs to one precision: its tilings are taken over.
@@ -39,14 +48,18 @@ Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vecto
 /// What this rank computes on. Collective.
 device::Exec make_exec(const Job& job, comm::Comm& comm) {
   const config::RunOptions& run = job.config.run;
+  const config::TrainOptions& train = job.config.train;
   const int device = runtime::choose_device(
-      comm, {.device = run.device, .sharing = run.share_devices, .precision = job.config.train.precision});
-  return {runtime::thread_count(static_cast<int>(run.threads), comm), device};
+      comm, {.device = run.device, .sharing = run.share_devices, .precision = train.precision, .tf32 = train.tf32});
+  return {runtime::thread_count(static_cast<int>(run.threads), comm), device,
+          train.tf32 ? device::Math::tf32 : device::Math::fp32};
 }
 
 /// The back end the user wants, for ranks that compute on this accelerator (-1: the host). Collective.
 std::unique_ptr<comm::Comm> connect(const Job& job, const std::vector<std::string>& hosts, int device = -1) {
-  std::unique_ptr<comm::Comm> comm = comm::make_comm(job.config.parallel.comm, {.device = device, .hosts = hosts});
+  std::unique_ptr<comm::Comm> comm =
+      comm::make_comm(job.config.parallel.comm,
+                      {.device = device, .device_messages = job.config.parallel.mpi_device_memory, .hosts = hosts});
   comm->stall_seconds = job.config.run.stall_seconds;
   return comm;
 }
@@ -91,6 +104,12 @@ std::optional<std::string> choose_checkpoint(const RunRequest& request, const Jo
   return path;
 }
 
+/// What says how long a run is: "train.steps", "train.epochs = 20".
+std::string length_key(const Job& job) {
+  const config::TrainOptions& train = job.config.train;
+  return train.steps > 0 ? "train.steps" : fmt::format("train.epochs = {}", train.epochs);
+}
+
 std::string closing(const LoopResult& result, const std::string& dir, bool checkpoints) {
   const Summary& s = result.summary;
   if (result.signal != 0)
@@ -113,11 +132,12 @@ ExitCode run(const RunRequest& request) {
   comm = connect(job, hosts);
   if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
-  if (!request.json) print(*comm, plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()));
+  const std::string report = plan::report(job.graph, job.plan, !job.config.parallel.pins.empty());
   if (request.dry_run) {
-    if (request.json) print(*comm, plan::plan_text(job.graph, job.plan));
+    print_result(*comm, request.json ? plan::plan_text(job.graph, job.plan) : report);
     return ExitCode::done;
   }
+  if (!request.json) print(*comm, report);
   const device::Exec exec = make_exec(job, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const std::string& dir = job.config.run.dir;
@@ -127,7 +147,7 @@ ExitCode run(const RunRequest& request) {
     make_run_dir(dir);
     lock.emplace(dir);
   });
-  const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank()};
+  const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank(), job.config.run.record_steps};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
   const std::string preflight =
       runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
@@ -140,17 +160,17 @@ ExitCode run(const RunRequest& request) {
   if (checkpoint && first >= total_steps(job)) {
     const std::string summary = dir + "/summary.json";
     if (!request.json)
-      print(*comm, fmt::format("nothing to do: the run is at step {}, train.{} asks for {}\n", first,
-                               job.config.train.steps > 0 ? "steps" : "epochs", total_steps(job)));
+      print(*comm, fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
+                               total_steps(job)));
     else
-      print(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
+      print_result(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
     return ExitCode::done;
   }
   const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);
     on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });
-    if (request.json) print(*comm, summary);
+    if (request.json) print_result(*comm, summary);
   }
   const bool checkpoints = job.config.checkpoint.keep > 0;
   if (!request.json) print(*comm, closing(result, dir, checkpoints));

@@ -20,6 +20,10 @@ std::unique_ptr<Comm> nccl() {
   return std::make_unique<NcclComm>(mpi(), 0);
 }
 
+std::unique_ptr<Comm> direct() {
+  return std::make_unique<StagedComm>(mpi(), StagedOptions{.device_exchanges = true});
+}
+
 std::unique_ptr<Comm> staged() {
   return std::make_unique<StagedComm>(mpi());
 }
@@ -41,6 +45,7 @@ const std::vector<soybean::test::Backend>& soybean::test::backends() {
       {"nccl", [] { return nccl(); }, 0, true},
       {"nccl for the host", [] { return nccl(); }, -1, true},
       {"staged mpi", [] { return staged(); }, 0, true},
+      {"staged mpi with exchanges on the accelerator", [] { return direct(); }, 0, true},
       {"staged mpi for the host", [] { return staged(); }, -1, true},
       {"hierarchical nccl and staged mpi",
        []() -> std::unique_ptr<Comm> {

@@ -25,6 +25,12 @@ std::unique_ptr<NcclComm> nccl() {
   return std::make_unique<NcclComm>(std::make_unique<MpiComm>(MpiOptions{}), 0);
 }
 
+int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
 class Nccl : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -142,6 +148,58 @@ TEST_F(Nccl, AnErrorThatComesLateEndsAllCommunicators) {
   EXPECT_EQ(nccl_standin().aborted, alive);
   EXPECT_EQ(error_of([&] { comm->start(all_reduce(everyone_, data), exec_); }),
             "comm: nccl was given up after an error");
+}
+
+/// Everything that the back end calls, once. `failing`: the call that fails; those that make communicators at once,
+/// others when control traffic, which an error must not leave under way, is over.
+void use_all(const std::vector<int>& everyone, const std::vector<int>& neighbours, const device::Exec& exec,
+             const std::string& failing = "") {
+  const bool makes = failing == "ncclCommInitRank" || failing == "ncclCommSplit";
+  if (makes) standins::fail_call(failing);
+  const int rank = world_rank(), size = static_cast<int>(everyone.size());
+  const auto comm = nccl();
+  comm->prepare({neighbours});
+  if (!makes) standins::fail_call(failing);
+  std::vector<float> data(64, 1.0f), part(64);
+  const auto run = [&](Collective c) {
+    c.send = data.data();
+    c.recv = part.data();
+    comm->wait(comm->start(c, exec));
+  };
+  run({.kind = Kind::all_reduce, .group = everyone, .counts = {8}});
+  run({.kind = Kind::reduce_scatter, .group = everyone, .counts = std::vector<std::int64_t>(everyone.size(), 2)});
+  Collective uneven{.kind = Kind::reduce_scatter, .group = everyone};
+  for (int r = 0; r < size; ++r) uneven.counts.push_back(1 + r % 2);
+  run(uneven);
+  Collective exchange{.kind = Kind::exchange};
+  exchange.sends = {{(rank + 1) % size, data.data(), 3}};
+  exchange.receives = {{(rank + size - 1) % size, part.data(), 3}};
+  run(exchange);
+  device::Event reached(0);
+  reached.record(exec.stream());
+  comm->fence(reached);
+}
+
+TEST_F(Nccl, EveryCallThatFailsIsNamedAndNothingIsLeft) {
+  if (size_ == 1) return; // nothing is called for groups of one
+  std::vector<std::string> names{"ncclCommInitRank", "ncclAllReduce",  "ncclReduceScatter",
+                                 "ncclReduce",       "ncclGroupStart", "ncclGroupEnd",
+                                 "ncclSend",         "ncclRecv",       "ncclCommGetAsyncError"};
+  if (size_ > 2) names.push_back("ncclCommSplit");
+  use_all(everyone_, neighbours_, exec_);
+  for (const std::string& name : names) {
+    try {
+      use_all(everyone_, neighbours_, exec_, name);
+      ADD_FAILURE() << name << ": no error";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with(fmt::format("{}: failed on rank {}, ", name, rank_))) << text;
+      EXPECT_EQ(error.code(), ExitCode::failed);
+    }
+    EXPECT_EQ(nccl_standin().alive, 0) << name;
+    standins::fail_call("");
+  }
+  use_all(everyone_, neighbours_, exec_); // the library is as good as new
 }
 
 TEST_F(Nccl, RanksOnOneAcceleratorAreRefusedAndAutoTakesMpi) {

@@ -36,6 +36,15 @@ class OnAStandInAccelerator(Case):
         self.run_standin(1, model, run_dir="standin")
         self.assert_close(self.losses("standin"), self.losses("host"), 1e-4, "digits")
 
+    def test_tf32_rounds_the_factors_of_products(self):
+        model = self.model(SINGLE)
+        for precision in ("fp32", "tf32"):
+            self.run_standin(1, model, "--set", f"train.precision={precision}", run_dir=precision)
+        rounded, full = self.losses("tf32"), self.losses("fp32")
+        self.assert_close(rounded, full, 1e-2, "tf32")
+        self.assertNotEqual(rounded, full)
+        self.assertIn('precision = "tf32"', (self.folder / "tf32" / "config.toml").read_text())
+
     def test_checkpoints_go_between_the_two(self):
         model = self.model(SINGLE)
         self.run_standin(2, model, *SHARED, "--set", "train.steps=6", "--set", "checkpoint.every=6", run_dir="both")

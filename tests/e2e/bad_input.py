@@ -2,9 +2,10 @@
 import os
 import re
 import shutil
+import subprocess
 import unittest
 
-from support import INPUTS, TINY, Case
+from support import BIN, INPUTS, TINY, Case
 
 
 class BadInput(Case):
@@ -90,6 +91,8 @@ class BadInput(Case):
             "too large": (["--set", "train.steps=99999999999999999999"], ["--set", r"\(too large\)", "integer"]),
             "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
             "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),
+            "checkpoint without =": (["--resume", "nowhere.h5"], ["not expected: nowhere.h5", "--resume=PATH"]),
+            "no checkpoint named": (["--resume="], ["--resume=: got no path"]),
         }
         for name, (arguments, patterns) in cases.items():
             with self.subTest(name):
@@ -147,6 +150,19 @@ class BadInput(Case):
                 del file[f"train/{name}"]
                 file.create_dataset(f"train/{name}", shape, "i4")
 
+        def virtual(file, source):
+            layout = h5py.VirtualLayout((1437, 1, 8, 8), "u1")
+            layout[:] = h5py.VirtualSource(source, "inputs", (1437, 1, 8, 8))
+            del file["train/inputs"]
+            file.create_virtual_dataset("train/inputs", layout)
+
+        def missing_source(file):
+            virtual(file, "nowhere.h5")
+
+        def source_without_dataset(file):
+            virtual(file, "empty.h5")
+            h5py.File(self.folder / "empty.h5", "w").close()
+
         def text_labels(file):
             del file["train/labels"]
             file["train/labels"] = numpy.array([b"seven"] * 1437)
@@ -158,6 +174,8 @@ class BadInput(Case):
             ("other shape", other_shape, ["train/inputs", "1x9x8", "1x8x8"]),
             ("fewer labels", fewer_labels, ["1436", "1437"]),
             ("no samples", no_samples, ["train/inputs", "0"]),
+            ("virtual without its file", missing_source, ["train/inputs", "virtual", "nowhere.h5"]),
+            ("virtual without its dataset", source_without_dataset, ["train/inputs", "virtual", "empty.h5"]),
             ("labels are text", text_labels, ["train/labels"]),
         ):
             with self.subTest(name):
@@ -172,6 +190,21 @@ class BadInput(Case):
             self.expect("run.dir", arguments=["--set", "run.dir=file/run"])
         with self.subTest("not writable"):
             self.expect("run.dir", arguments=["--set", "run.dir=/proc/soybean"])
+
+    def test_results_that_can_not_be_written(self):
+        model = self.model()
+        for program, arguments in (
+            ("soybean_plan", ["--ranks", "2"]),
+            ("soybean_plan", ["--ranks", "2", "--json"]),
+            ("soybean_train", ["--dry-run"]),
+            ("soybean_train", ["--dry-run", "--json"]),
+            ("soybean_train", ["--json"]),
+        ):
+            with self.subTest(program=program, arguments=arguments), open("/dev/full", "w") as full:
+                done = subprocess.run([str(BIN / program), str(model), *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, cwd=self.folder, timeout=120)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn("standard output: can not be written, got 'No space left on device'", done.stderr)
 
     def test_help_and_version(self):
         for ranks in (0, 2):

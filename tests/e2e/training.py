@@ -79,6 +79,14 @@ class Training(Case):
             self.train(ranks, model, *single)
             self.assert_close(self.losses(), self.losses("serial"), 1e-9, f"{ranks} ranks")
 
+    def test_a_step_takes_the_time_of_its_parts_reading_included(self):
+        self.train(1, self.model(), "--set", "data.prefetch=0")
+        for record in self.metrics():
+            parts = [record[f"{part}_seconds"] for part in ("reading", "computing", "waiting")]
+            self.assertGreater(parts[0], 0)
+            self.assertGreaterEqual(record["seconds"], sum(parts))
+            self.assertLessEqual(record["samples_per_second"] * sum(parts), 1.001 * 12)  # samples of a batch
+
     def test_single_precision_starts_from_the_same_weights(self):
         model = self.model()
         fp32 = ("--set", "train.precision=fp32", "--set", "train.steps=1", "--set", "train.optimizer.lr=1e-30",

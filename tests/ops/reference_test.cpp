@@ -3,6 +3,7 @@
 #include "ops/cases.hpp"
 #include "ops/compare.hpp"
 #include "ops/operator.hpp"
+#include "ops/place.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using graph::Node;
 using support::Block;
 using support::Values;
 
-class Reference : public ::testing::TestWithParam<Case> {};
+class Reference : public OnPlace {};
 
 /// The block in another precision; labels and hyper stay as they are.
 Block converted(const graph::Tensor& tensor, const Block& block) {
@@ -30,7 +31,8 @@ Block converted(const graph::Tensor& tensor, const Block& block) {
 struct Results {
   std::vector<Block> slow, fast;
 };
-Results run_both(const device::Exec& exec, const Graph& slow, const Graph& fast, std::size_t n, const Values& values) {
+Results run_both(const device::Exec& slow_exec, const device::Exec& fast_exec, const Graph& slow, const Graph& fast,
+                 std::size_t n, const Values& values) {
   const Node &node = slow.nodes[n], &fast_node = fast.nodes[n];
   std::vector<Block> slow_inputs, fast_inputs;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -43,21 +45,21 @@ Results run_both(const device::Exec& exec, const Graph& slow, const Graph& fast,
     results.slow.emplace_back(tensor, whole(tensor.shape));
     results.fast.emplace_back(fast.tensors[fast_node.outputs[i]], whole(tensor.shape));
   }
-  support::run_node(exec, slow, node, views(slow_inputs), views(results.slow));
-  support::run_node(exec, fast, fast_node, views(fast_inputs), views(results.fast));
+  support::run_node(slow_exec, slow, node, views(slow_inputs), views(results.slow));
+  support::run_node(fast_exec, fast, fast_node, views(fast_inputs), views(results.fast));
   return results;
 }
 
 TEST_P(Reference, AgreesNodeByNodeOnRandomShapes) {
-  const device::Exec exec(1);
+  const device::Exec slow_exec = exec_for(DType::f64), fast_exec = exec_for(DType::f32);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Sizes sizes = random_sizes(seed);
     const Graph slow = GetParam().build(DType::f64, sizes), fast = GetParam().build(DType::f32, sizes);
     Values values = support::allocate(slow);
     support::fill_sources(slow, values, seed);
-    support::run_serial(exec, slow, values);
+    support::run_serial(slow_exec, slow, values);
     for (std::size_t n = 0; n < slow.nodes.size(); ++n) {
-      const Results results = run_both(exec, slow, fast, n, values);
+      const Results results = run_both(slow_exec, fast_exec, slow, fast, n, values);
       for (std::size_t i = 0; i < results.slow.size(); ++i)
         EXPECT_LE(difference(results.fast[i], results.slow[i]).relative(), tolerance(DType::f32))
             << "seed " << seed << " " << slow.tensors[slow.nodes[n].outputs[i]].name << " (" << slow.nodes[n].op << ") "
@@ -90,8 +92,8 @@ void check_in_place(const device::Exec& exec, const Graph& graph, const Node& no
 }
 
 TEST_P(Reference, GivesTheSameBitsInPlace) {
-  const device::Exec exec(1);
   for (DType precision : {DType::f32, DType::f64}) {
+    const device::Exec exec = exec_for(precision);
     const Graph graph = GetParam().build(precision, {});
     Values values = support::allocate(graph);
     support::fill_sources(graph, values, 5);

@@ -7,6 +7,7 @@
 #include "ops/compare.hpp"
 #include "ops/form.hpp"
 #include "ops/operator.hpp"
+#include "ops/place.hpp"
 #include "tiling/tiling.hpp"
 
 #include <fmt/ranges.h>
@@ -22,7 +23,7 @@ using support::Values;
 using tiling::Mesh;
 using tiling::Tiling;
 
-class Tilings : public ::testing::TestWithParam<Case> {};
+class Tilings : public OnPlace {};
 
 /// Which of the terms of a sum a rank holds: its coordinates along the partial cuts.
 struct Term {
@@ -131,7 +132,7 @@ void check_node(const device::Exec& exec, const Graph& graph, const Node& node, 
 }
 
 void check_case(const Case& c, DType precision) {
-  const device::Exec exec(1);
+  const device::Exec exec = exec_for(precision);
   const Graph graph = c.build(precision, {.batch = 5, .channels = 3, .height = 4, .width = 3, .units = 4});
   Values values = support::allocate(graph);
   support::fill_sources(graph, values, 3);

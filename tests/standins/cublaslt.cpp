@@ -9,6 +9,7 @@
 
 using soybean::standins::enqueue;
 using soybean::standins::enter;
+using soybean::standins::factor;
 using soybean::standins::fault;
 using soybean::standins::Handles;
 using soybean::standins::is_device_memory;
@@ -97,9 +98,9 @@ std::int64_t bytes_of(const Layout& matrix) {
 struct Matrix {
   const float* data;
   std::int64_t step;
-  bool transposed;
+  bool transposed, tf32;
   double at(std::int64_t row, std::int64_t column) const {
-    return double(transposed ? data[row * step + column] : data[column * step + row]);
+    return factor(transposed ? data[row * step + column] : data[column * step + row], tf32);
   }
 };
 
@@ -256,11 +257,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (static_cast<std::int64_t>(workspace_bytes) < expected.workspace) fault("cublasLtMatmul: too small a workspace");
   if (expected.workspace > 0)
     reachable = is_device_memory(workspace, expected.workspace, __func__, "the workspace") && reachable;
-  const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
+  const float scale = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   if (kept != 0 && c != d) fault("cublasLtMatmul: c is not d");
   if (!reachable) return CUBLAS_STATUS_INVALID_VALUE;
-  const Matrix ma{static_cast<const float*>(a), la.step, found.a == CUBLAS_OP_T},
-      mb{static_cast<const float*>(b), lb.step, found.b == CUBLAS_OP_T};
+  const bool tf32 = state().math == "tf32";
+  const Matrix ma{static_cast<const float*>(a), la.step, found.a == CUBLAS_OP_T, tf32},
+      mb{static_cast<const float*>(b), lb.step, found.b == CUBLAS_OP_T, tf32};
   const bool done = enqueue(stream, __func__, [=, step = ld.step] {
     if (expected.workspace > 0) std::memset(workspace, 0xff, static_cast<std::size_t>(expected.workspace));
     auto* out = static_cast<float*>(d);
@@ -269,7 +271,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         double sum = 0;
         for (std::int64_t k = 0; k < found.k; ++k) sum += ma.at(i, k) * mb.at(k, j);
         float& result = out[j * step + i];
-        result = static_cast<float>(factor * sum + (kept == 0 ? 0.0 : double(kept) * double(result)));
+        result = static_cast<float>(scale * sum + (kept == 0 ? 0.0 : double(kept) * double(result)));
       }
   });
   return done ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

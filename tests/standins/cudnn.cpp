@@ -9,6 +9,7 @@
 
 using soybean::standins::enqueue;
 using soybean::standins::enter;
+using soybean::standins::factor;
 using soybean::standins::fault;
 using soybean::standins::Handles;
 using soybean::standins::is_device_memory;
@@ -217,10 +218,11 @@ cudnnStatus_t run(cudnnHandle_t handle, const Shape& s, Pass pass, const Operand
                                        : pass == Pass::backward_data ? x_desc.extents
                                                                      : w_desc.extents);
     std::vector<double> sums(static_cast<std::size_t>(size));
+    const bool tf32 = conv.math != CUDNN_FMA_MATH;
     each_product(shape, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-      if (pass == Pass::forward) sums[static_cast<std::size_t>(k)] += double(x[i]) * double(w[j]);
-      if (pass == Pass::backward_data) sums[static_cast<std::size_t>(i)] += double(y[k]) * double(w[j]);
-      if (pass == Pass::backward_filter) sums[static_cast<std::size_t>(j)] += double(y[k]) * double(x[i]);
+      if (pass == Pass::forward) sums[static_cast<std::size_t>(k)] += factor(x[i], tf32) * factor(w[j], tf32);
+      if (pass == Pass::backward_data) sums[static_cast<std::size_t>(i)] += factor(y[k], tf32) * factor(w[j], tf32);
+      if (pass == Pass::backward_filter) sums[static_cast<std::size_t>(j)] += factor(y[k], tf32) * factor(x[i], tf32);
     });
     auto* result = static_cast<float*>(const_cast<void*>(written));
     for (std::size_t i = 0; i < sums.size(); ++i)

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 struct ncclComm {
@@ -43,10 +44,17 @@ std::vector<MPI_Request> requests; // messages of one group
 std::vector<long long> announced;  // of all members
 cudaStream_t group_stream = nullptr;
 int depth = 0;
+bool broken = false; // a call in the group failed: none of it is done
 
 ncclResult_t fault(const char* text) {
   nccl_standin().fault = text;
   return ncclInvalidUsage;
+}
+
+/// The failure of a call that may be in a group.
+ncclResult_t refuse() {
+  broken = depth > 0;
+  return ncclInternalError;
 }
 
 MPI_Datatype mpi_type(ncclDataType_t type) {
@@ -247,16 +255,20 @@ ncclResult_t ncclGroupStart() {
 }
 
 ncclResult_t ncclGroupEnd() {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) broken = true; // closed all the same
   if (depth == 0) return fault("the end of a group that was not begun");
   if (--depth > 0) return ncclSuccess;
+  if (std::exchange(broken, false)) {
+    waiting.clear();
+    return ncclInternalError;
+  }
   ++nccl_standin().groups;
   return launch();
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) return refuse();
   if (op != ncclSum) return fault("not a sum");
   ++nccl_standin().all_reduces;
   return submit({Op::all_reduce, from, to, count, type, 0, comm}, stream);
@@ -264,7 +276,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) return refuse();
   if (op != ncclSum) return fault("not a sum");
   ++nccl_standin().reduce_scatters;
   return submit({Op::reduce_scatter, from, to, count, type, 0, comm}, stream);
@@ -272,7 +284,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDat
 
 ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream) {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) return refuse();
   if (op != ncclSum) return fault("not a sum");
   ++nccl_standin().reduces;
   return submit({Op::reduce, from, to, count, type, root, comm}, stream);
@@ -280,13 +292,13 @@ ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) return refuse();
   ++nccl_standin().sends;
   return submit({Op::send, from, nullptr, count, type, peer, comm}, stream);
 }
 
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  if (!enter(__func__)) return ncclInternalError;
+  if (!enter(__func__)) return refuse();
   ++nccl_standin().receives;
   return submit({Op::receive, nullptr, to, count, type, peer, comm}, stream);
 }

@@ -34,6 +34,8 @@ std::map<std::string, int> alive();
 const std::vector<std::string>& calls();
 /// The k-th call from now on fails (1: the next), 0: none does.
 void fail_call(std::int64_t k);
+/// The next call of this name fails; "": none does.
+void fail_call(const std::string& name);
 
 /// Streams in which work was queued since the last reset.
 std::vector<const void*> streams_used();

@@ -1,5 +1,8 @@
 #include "standins/state.hpp"
 
+#include <bit>
+#include <cmath>
+
 namespace soybean::standins {
 
 State& state() {
@@ -10,11 +13,22 @@ State& state() {
 bool enter(const char* call) {
   State& s = state();
   s.calls.push_back(call);
+  if (s.failing_call == call) {
+    s.failing_call.clear();
+    return false;
+  }
   return s.calls_until_failure == 0 || --s.calls_until_failure > 0;
 }
 
 void fault(const std::string& text) {
   state().faults.push_back(text);
+}
+
+double factor(float x, bool tf32) {
+  if (!tf32 || !std::isfinite(x)) return x;
+  auto bits = std::bit_cast<std::uint32_t>(x);
+  bits += 0x0fff + (bits >> 13 & 1); // to the nearest, ties to even
+  return std::bit_cast<float>(bits & ~std::uint32_t{0x1fff});
 }
 
 void reset() {
@@ -47,6 +61,10 @@ const std::vector<std::string>& calls() {
 
 void fail_call(std::int64_t k) {
   state().calls_until_failure = k;
+}
+
+void fail_call(const std::string& name) {
+  state().failing_call = name;
 }
 
 std::vector<const void*> streams_used() {

@@ -22,6 +22,7 @@ struct State {
   Counts counts;
   std::vector<std::string> faults, calls;
   std::int64_t calls_until_failure = 0;
+  std::string failing_call;
   std::vector<Accelerator> accelerators{Accelerator{}};
   bool driver = true, recording = false;
   std::int64_t first_workspace = 4096;
@@ -69,6 +70,9 @@ private:
   const char* kind_;
   std::map<T*, std::unique_ptr<T>> alive_, dead_;
 };
+
+/// A factor of a product: as it is, or rounded to TF32's 10 bits of mantissa.
+double factor(float x, bool tf32);
 
 /// Does the work, or puts it into the recording the stream is in. False, and a fault, when the stream is not alive or
 /// is another accelerator's than the one set.

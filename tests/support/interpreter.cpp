@@ -3,12 +3,15 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/philox.hpp"
+#include "device/arena.hpp"
+#include "device/memory.hpp"
 #include "kernels/layout.hpp"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 
 namespace soybean::support {
 
@@ -139,16 +142,57 @@ void fill_sources(const Graph& graph, Values& values, std::uint64_t seed) {
   }
 }
 
+namespace {
+
+/// Copies of blocks in an accelerator's memory; blocks of one memory get one copy.
+class Copies {
+public:
+  explicit Copies(const device::Exec& exec) : exec_(exec) {}
+  TensorView bring(TensorView view) {
+    const std::int64_t bytes = view.size() * size_of(view.dtype);
+    const auto [copy, fresh] = copies_.try_emplace(view.data);
+    if (fresh) {
+      copy->second = device::Arena(exec_, bytes);
+      device::copy_from_host(exec_, copy->second.data(), view.data, bytes);
+    }
+    view.data = copy->second.data();
+    return view;
+  }
+  void bring_back(const TensorView& view) const {
+    device::copy_to_host(exec_, view.data, copies_.at(view.data).data(), view.size() * size_of(view.dtype));
+  }
+
+private:
+  const device::Exec& exec_;
+  std::map<void*, device::Arena> copies_;
+};
+
+void run_on_device(const device::Exec& exec, const kernels::Kernel& kernel, kernels::Call call) {
+  Copies copies(exec);
+  std::vector<TensorView> inputs, outputs;
+  for (const TensorView& view : call.inputs) inputs.push_back(copies.bring(view));
+  for (const TensorView& view : call.outputs) outputs.push_back(copies.bring(view));
+  const std::span<const TensorView> results = call.outputs;
+  call.inputs = inputs;
+  call.outputs = outputs;
+  const device::Arena scratch(exec, kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(exec, call));
+  call.scratch = scratch.data();
+  kernel.run(exec, call);
+  for (const TensorView& view : results) copies.bring_back(view);
+}
+
+} // namespace
+
 void run_node(const device::Exec& exec, const Graph& graph, const Node& node, std::span<const TensorView> inputs,
               std::span<const TensorView> outputs, const NodeOptions& options) {
   const kernels::Kernel& kernel = kernels::find(node.op, graph.precision);
   kernels::Call call{.node = node, .inputs = inputs, .outputs = outputs, .training = options.training};
+  if (exec.on_device()) return run_on_device(exec, kernel, call);
   const std::int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(exec, call);
   Tensor scratch{.name = "scratch", .shape = {(bytes + 7) / 8}, .dtype = DType::f64};
   const Block block(scratch, whole(scratch.shape));
   call.scratch = block.view().data;
   kernel.run(exec, call);
-  exec.fence();
 }
 
 void run_serial(const device::Exec& exec, const Graph& graph, Values& values, Part part, const NodeOptions& options) {

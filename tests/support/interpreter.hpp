@@ -56,7 +56,8 @@ void fill_sources(const graph::Graph& graph, Values& values, std::uint64_t seed)
 struct NodeOptions {
   bool training = true;
 };
-/// Runs one node on blocks of its operands, with scratch of its own.
+/// Runs one node on blocks of its operands, in the host's memory, with scratch of its own; on an accelerator by way of
+/// copies.
 void run_node(const device::Exec& exec, const graph::Graph& graph, const graph::Node& node,
               std::span<const device::TensorView> inputs, std::span<const device::TensorView> outputs,
               const NodeOptions& options = {});

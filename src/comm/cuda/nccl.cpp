@@ -78,6 +78,7 @@ NcclComm::~NcclComm() {
 
 void NcclComm::give_up(const std::string& what) {
   failed_ = true;
+  if (std::exchange(in_group_, false)) static_cast<void>(ncclGroupEnd()); // inside one, aborting would wait for its end
   groups_.clear();
   world_.reset();
   throw Error(what, ExitCode::failed);
@@ -88,6 +89,16 @@ void NcclComm::check(ncclResult_t code, const char* call) {
   const char* last = ncclGetLastError(world_ ? world_.get().comm : nullptr);
   give_up(fmt::format("{}: failed on rank {}, {} ({}). NCCL_DEBUG=INFO shows more", call, rank(),
                       ncclGetErrorString(code), last != nullptr ? last : "no details"));
+}
+
+void NcclComm::begin_group() {
+  check(ncclGroupStart(), "ncclGroupStart");
+  in_group_ = true;
+}
+
+void NcclComm::end_group() {
+  in_group_ = false;
+  check(ncclGroupEnd(), "ncclGroupEnd");
 }
 
 void NcclComm::check_errors() {
@@ -193,7 +204,7 @@ void NcclComm::reduce_scatter(const Collective& c, ncclComm_t comm) {
           "ncclReduceScatter");
     return;
   }
-  check(ncclGroupStart(), "ncclGroupStart");
+  begin_group();
   std::int64_t begin = 0;
   for (std::size_t m = 0; m < c.counts.size(); ++m) {
     if (c.counts[m] > 0)
@@ -202,7 +213,7 @@ void NcclComm::reduce_scatter(const Collective& c, ncclComm_t comm) {
             "ncclReduce");
     begin += c.counts[m];
   }
-  check(ncclGroupEnd(), "ncclGroupEnd");
+  end_group();
 }
 
 void NcclComm::exchange(const Collective& c) {
@@ -211,7 +222,7 @@ void NcclComm::exchange(const Collective& c) {
       !std::any_of(c.receives.begin(), c.receives.end(), carries))
     return;
   const ncclComm_t comm = world_.get().comm;
-  check(ncclGroupStart(), "ncclGroupStart");
+  begin_group();
   for (const Message& m : c.sends)
     if (carries(m))
       check(ncclSend(m.data, static_cast<std::size_t>(m.count), type_of(c.dtype), m.peer, comm, handle_of(stream_)),
@@ -220,7 +231,7 @@ void NcclComm::exchange(const Collective& c) {
     if (carries(m))
       check(ncclRecv(m.data, static_cast<std::size_t>(m.count), type_of(c.dtype), m.peer, comm, handle_of(stream_)),
             "ncclRecv");
-  check(ncclGroupEnd(), "ncclGroupEnd");
+  end_group();
 }
 
 void NcclComm::count(const Collective& c) {
@@ -285,6 +296,30 @@ void NcclComm::report_stall() {
                       "take part. Look at what the other ranks last reported: one may have died, hang or lag behind",
                       stuck != ended_.end() ? "'" + (*stuck)->label + "'" : "a kernel or a collective", rank(),
                       stall_seconds));
+}
+
+void NcclComm::begin_recording() {
+  ensure(flows_.empty(), "nccl: a recording begins while collectives are under way");
+  before_recording_ = counted_;
+  ended_before_recording_ = ended_.size();
+}
+
+// Events that were recorded mark nothing that could be waited for: they are for reuse at once.
+Counters NcclComm::end_recording() {
+  ensure(flows_.empty(), "nccl: a recording ends while collectives are under way");
+  const auto first = ended_.begin() + static_cast<std::ptrdiff_t>(std::min(ended_before_recording_, ended_.size()));
+  std::move(first, ended_.end(), std::back_inserter(idle_));
+  ended_.erase(first, ended_.end());
+  Counters step;
+  step.received_bytes = counted_.received_bytes - before_recording_.received_bytes;
+  step.control_bytes = counted_.control_bytes - before_recording_.control_bytes;
+  counted_ = before_recording_;
+  return step;
+}
+
+void NcclComm::count_launch(const Counters& step) {
+  counted_.received_bytes += step.received_bytes;
+  counted_.control_bytes += step.control_bytes;
 }
 
 Counters NcclComm::counters() const {

@@ -37,6 +37,9 @@ public:
   bool done(Token token) const override;
   bool poll() override;
   bool recordable() const override { return true; }
+  void begin_recording() override;
+  Counters end_recording() override;
+  void count_launch(const Counters& step) override;
   void fence(const device::Event& event) override;
   Counters counters() const override;
 
@@ -72,6 +75,8 @@ private:
   void exchange(const Collective& collective);
   void count(const Collective& collective);
   void check(ncclResult_t code, const char* call);
+  void begin_group();
+  void end_group();
   void check_errors(); ///< of what is under way
   [[noreturn]] void report_stall();
   [[noreturn]] void give_up(const std::string& what);
@@ -79,7 +84,7 @@ private:
 
   int device_;
   std::vector<int> everyone_;
-  bool failed_ = false;
+  bool failed_ = false, in_group_ = false;
   device::Stream stream_;
   Owned world_;
   std::map<std::vector<int>, Owned> groups_; ///< parts of world_
@@ -87,7 +92,8 @@ private:
   Flows flows_; ///< under way, in order of start
   Flows ended_; ///< waited for by exec's queue, perhaps not yet done
   Flows idle_;  ///< for reuse
-  Counters counted_;
+  Counters counted_, before_recording_;
+  std::size_t ended_before_recording_ = 0;
   double checked_ = 0; ///< when errors were last asked for
 };
 

@@ -196,6 +196,13 @@ void Recording::end(Stream& stream) {
   release<GraphExecTraits>(std::exchange(native_, launchable));
 }
 
+void Recording::abandon(Stream& stream) noexcept {
+  cudaGraph_t captured = nullptr;
+  static_cast<void>(cudaStreamEndCapture(handle_of(stream), &captured));
+  static_cast<void>(cudaGetLastError());
+  release<GraphTraits>(captured);
+}
+
 void Recording::launch(Stream& stream) {
   ensure(native_ != nullptr, "nothing was recorded");
   use(stream.device());

@@ -55,6 +55,7 @@ bool Recording::begin(Stream&) {
   return false;
 }
 void Recording::end(Stream&) {}
+void Recording::abandon(Stream&) noexcept {}
 void Recording::launch(Stream&) {
   throw Bug("nothing can be recorded on the host");
 }

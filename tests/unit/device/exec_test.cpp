@@ -4,10 +4,13 @@
 #include "device/math.hpp"
 #include "device/reduce.hpp"
 #include "device/rows.hpp"
+#include "device/teams.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -92,8 +95,8 @@ TEST(Sums, AreRightAndTheSameForEveryThreadCount) {
     std::vector<std::vector<double>> results;
     for (int threads : {1, 2, 3}) {
       const Exec exec(threads);
-      std::vector<std::byte> scratch(device::channel_sums_scratch(rows, channels) +
-                                     device::total_sum_scratch(rows * channels));
+      std::vector<std::byte> scratch(device::channel_sums_scratch(exec, rows, channels) +
+                                     device::total_sum_scratch(exec, rows * channels));
       std::vector<double> sums(channels + 1, -1);
       double* out = sums.data();
       const float* in = x.data();
@@ -113,6 +116,54 @@ TEST(Sums, AreRightAndTheSameForEveryThreadCount) {
       ASSERT_NEAR(results[0][i], double(exact[i]), 1e-12 * double(rows * channels + 1));
     EXPECT_EQ(results[0], results[1]);
     EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+/// Everything a team can do with one row of n numbers.
+struct TeamWork {
+  const float* x;
+  std::int64_t n;
+  double* sums;
+  float* most;
+  int* rising;
+  float* doubled;
+
+  template<class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t row) const {
+    const float* in = x + row * n;
+    const double sum = team.sum(n, [&](std::int64_t i) { return in[i]; });
+    const float largest = team.max(n, [&](std::int64_t i) { return in[i]; });
+    const bool rises = team.all(n - 1, [&](std::int64_t i) { return in[i] <= in[i + 1]; });
+    team.each(n, [&](std::int64_t i) { doubled[row * n + i] = 2 * in[i]; });
+    if (!team.leads()) return;
+    sums[row] = sum;
+    most[row] = largest;
+    rising[row] = rises ? 1 : 0;
+  }
+};
+
+TEST(Teams, OfTheHostAndOfKokkosDoTheSame) {
+  constexpr std::int64_t rows = 3, n = 101;
+  const Exec exec(2);
+  std::vector<float> x(rows * n);
+  for (std::int64_t i = 0; i < rows * n; ++i) x[i] = i < n ? static_cast<float>(i) : std::sin(0.7f * float(i)) - 2;
+  for (const bool kokkos : {false, true}) {
+    std::vector<double> sums(rows);
+    std::vector<float> most(rows), doubled(rows * n);
+    std::vector<int> rising(rows);
+    const TeamWork work{x.data(), n, sums.data(), most.data(), rising.data(), doubled.data()};
+    if (kokkos)
+      device::detail::run_on_teams(Kokkos::DefaultHostExecutionSpace(), rows, 1, "test::teams", work);
+    else
+      device::teams_for(exec, rows, n, "test::teams", work);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto begin = x.begin() + row * n, end = begin + n;
+      EXPECT_NEAR(sums[row], std::accumulate(begin, end, 0.0), 1e-9) << row;
+      EXPECT_EQ(most[row], *std::max_element(begin, end)) << row;
+      EXPECT_EQ(rising[row], std::is_sorted(begin, end) ? 1 : 0) << row;
+    }
+    EXPECT_EQ(rising, (std::vector<int>{1, 0, 0}));
+    for (std::int64_t i = 0; i < rows * n; ++i) ASSERT_EQ(doubled[i], 2 * x[i]);
   }
 }
 

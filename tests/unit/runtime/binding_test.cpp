@@ -73,6 +73,15 @@ TEST(Binding, AProgramWithoutGpusSaysSo) {
                                "with cmake --preset cuda");
     EXPECT_TRUE(error.on_all_ranks());
   }
+  try {
+    choose_device(*self, {.tf32 = true});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "train.precision: on CPUs, got \"tf32\" expected \"fp32\" or \"fp64\". tf32 is a format of "
+                 "GPUs, for a program built with cmake --preset cuda");
+    EXPECT_TRUE(error.on_all_ranks());
+  }
 }
 
 } // namespace

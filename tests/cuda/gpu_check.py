@@ -1,0 +1,86 @@
+"""scripts/gpu_check with programs on stand-ins: what it runs, what it says and how it ends."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from support import BIN, ROOT, Case  # noqa: E402
+
+PROGRAMS = pathlib.Path(os.environ["SOYBEAN_STANDIN_PROGRAMS"])  # folder of soybean_train_standin
+NAMES = {"soybean_train": PROGRAMS / "soybean_train_standin", "gpu_ops": BIN / "cuda_ops",
+         "gpu_executor": BIN / "cuda_executor", "gpu_vendor": BIN / "cuda_check"}
+
+
+class GpuCheck(Case):
+    def setUp(self):
+        super().setUp()
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+        for name, program in NAMES.items():
+            (self.bin / name).symlink_to(program)
+        (self.bin / "mpirun").symlink_to(ROOT / "scripts" / "mpirun")
+        self.golden = self.folder / "losses.json"
+
+    def check(self, *arguments, programs=None):
+        command = [sys.executable, str(ROOT / "scripts" / "gpu_check"), "--bin", str(programs or self.bin), "--golden",
+                   str(self.golden), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=self.folder)
+
+    def record(self, steps, change=1.0):
+        """Losses of the host's trainer."""
+        host = self.folder / "host"
+        host.mkdir()
+        for program in (BIN / "soybean_train", ROOT / "scripts" / "mpirun"):
+            (host / program.name).symlink_to(program)
+        done = self.check("--record", self.golden, "--models", "digits", programs=host)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        golden = json.loads(self.golden.read_text())
+        golden["digits"]["losses"] = [loss * change for loss in golden["digits"]["losses"][:steps]]
+        self.golden.write_text(json.dumps(golden))
+
+    def test_what_holds_is_reported_in_words_and_as_json(self):
+        self.record(2)
+        out = self.folder / "out.json"
+        done = self.check("--only", "operators,redistributions,digits", "--json", out)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
+        for name in ("operators", "redistributions", "digits"):
+            self.assertIn(" ok ", lines[name], done.stdout)
+        self.assertEqual([check["result"] for check in json.loads(out.read_text())["checks"]], ["ok"] * 3)
+
+    def test_losses_that_differ_fail(self):
+        self.record(1, change=1.01)
+        done = self.check("--only", "digits")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("FAILED", done.stdout)
+        self.assertIn("losses differ from the CPU's by 9.9e-03", done.stdout)
+
+    def test_programs_that_fail_are_quoted(self):
+        (self.bin / "gpu_ops").unlink()
+        (self.bin / "gpu_ops").write_text("#!/bin/sh\necho something went wrong >&2\nexit 3\n")
+        (self.bin / "gpu_ops").chmod(0o755)
+        done = self.check("--only", "operators")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gpu_ops ended with 3", done.stdout)
+        self.assertIn("something went wrong", done.stdout)
+
+    def test_a_node_without_a_gpu_is_told_so(self):
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no GPU or no driver here", done.stdout)
+        self.assertIn("nothing else can run without a GPU", done.stderr)
+
+    def test_what_can_not_start_says_why(self):
+        done = self.check(programs=self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cmake --preset cuda", done.stderr)
+        done = self.check("--only", "operator")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no check operator", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
