@@ -37,6 +37,14 @@ function(soybean_vendor folder vendor)
   target_link_libraries(soybean_lib_${folder} INTERFACE $<${wanted}:${name}>)
 endfunction()
 
+# soybean_limit(<variable> <seconds>): the time limit of a test, which takes several times as long under sanitizers.
+function(soybean_limit variable seconds)
+  if(SOYBEAN_SANITIZE)
+    math(EXPR seconds "5 * ${seconds}")
+  endif()
+  set(${variable} ${seconds} PARENT_SCOPE)
+endfunction()
+
 # soybean_test(<name> SOURCES files... DEPENDS targets... [RANKS n...] [TIMEOUT seconds] [LABELS ...])
 # One GoogleTest executable. Without RANKS each of its tests becomes a CTest test; with RANKS the whole executable runs
 # once per rank count under mpirun (its main must initialise MPI: tests/support/mpi_main.cpp).
@@ -45,6 +53,7 @@ function(soybean_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  soybean_limit(ARG_TIMEOUT ${ARG_TIMEOUT})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE SOYBEAN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
