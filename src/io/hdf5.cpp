@@ -1,14 +1,18 @@
 #include "io/hdf5.hpp"
 
 #include "base/error.hpp"
+#include "io/checksum.hpp"
 
 #include <hdf5.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 
@@ -106,7 +110,8 @@ Dataset open_dataset(const File& file, const std::string& name) {
 
 Shape shape_of(const Space& space) {
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(0, rank)));
+  if (rank < 0) return {};
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
   return {extents.begin(), extents.end()};
 }
@@ -132,15 +137,27 @@ Space memory_space(const Box& box) {
   return space;
 }
 
+/// Makes the groups on the way to `name`. (The library's own ones would hold the time of day.)
+void make_groups(const File& file, const std::string& name) {
+  for (std::size_t at = name.find('/', 1); at != std::string::npos; at = name.find('/', at + 1)) {
+    const std::string path = name.substr(0, at);
+    if (exists(file, path)) continue;
+    const Properties options(H5Pcreate(H5P_GROUP_CREATE));
+    H5Pset_obj_track_times(options.get(), false);
+    const Group group(H5Gcreate2(file.handle.get(), path.c_str(), H5P_DEFAULT, options.get(), H5P_DEFAULT));
+    if (!group) fail_running("{}: {}, can not be created ({}). is the disk full?", file.path, path, reason());
+  }
+}
+
 Dataset new_dataset(const File& file, const std::string& name, const Shape& shape, hid_t type) {
-  Properties link(H5Pcreate(H5P_LINK_CREATE)), layout(H5Pcreate(H5P_DATASET_CREATE));
-  H5Pset_create_intermediate_group(link.get(), 1);
+  make_groups(file, name);
+  const Properties layout(H5Pcreate(H5P_DATASET_CREATE));
   H5Pset_fill_time(layout.get(), H5D_FILL_TIME_NEVER);
   H5Pset_alloc_time(layout.get(), H5D_ALLOC_TIME_EARLY);
   H5Pset_obj_track_times(layout.get(), false);
   const Space space = make_space(shape);
   Dataset dataset(
-      H5Dcreate2(file.handle.get(), name.c_str(), type, space.get(), link.get(), layout.get(), H5P_DEFAULT));
+      H5Dcreate2(file.handle.get(), name.c_str(), type, space.get(), H5P_DEFAULT, layout.get(), H5P_DEFAULT));
   if (!dataset) fail_running("{}: {}, can not be created ({}). is the disk full?", file.path, name, reason());
   return dataset;
 }
@@ -168,7 +185,10 @@ Object open_object(const File& file, const std::string& name) {
 
 AttributeHandle open_attribute(const File& file, const std::string& object, const std::string& name) {
   const Object owner = open_object(file, object);
-  if (H5Aexists(owner.get(), name.c_str()) <= 0) fail("{}, got none expected one", attribute_name(file, object, name));
+  const htri_t there = H5Aexists(owner.get(), name.c_str());
+  if (there < 0)
+    fail("{} can not be looked up ({}). the file is damaged", attribute_name(file, object, name), reason());
+  if (there == 0) fail("{}, got none expected one", attribute_name(file, object, name));
   AttributeHandle attribute(H5Aopen(owner.get(), name.c_str(), H5P_DEFAULT));
   if (!attribute) fail("{} can not be read ({})", attribute_name(file, object, name), reason());
   return attribute;
@@ -180,6 +200,77 @@ void write_scalar(const File& file, const std::string& object, const std::string
   AttributeHandle attribute(H5Acreate2(owner.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
   if (!attribute || H5Awrite(attribute.get(), type, data) < 0)
     fail_running("{} can not be written ({})", attribute_name(file, object, name), reason());
+}
+
+std::vector<std::string> links_of(const File& file, const std::string& group) {
+  const Group handle(H5Gopen2(file.handle.get(), group.c_str(), H5P_DEFAULT));
+  if (!handle) fail("{}: {}, got something that is no group", file.path, group);
+  std::vector<std::string> names;
+  hsize_t at = 0;
+  const herr_t status = H5Literate(
+      handle.get(), H5_INDEX_NAME, H5_ITER_INC, &at,
+      [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  if (status < 0) fail("{}: {}, can not be listed ({}). the file is damaged", file.path, group, reason());
+  return names;
+}
+
+std::vector<std::string> attributes_of(const File& file, const Object& owner, const std::string& object) {
+  std::vector<std::string> names;
+  hsize_t at = 0;
+  const herr_t status = H5Aiterate2(
+      owner.get(), H5_INDEX_NAME, H5_ITER_INC, &at,
+      [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  if (status < 0)
+    fail("{}: {}, its attributes can not be listed ({}). the file is damaged", file.path, object, reason());
+  return names;
+}
+
+constexpr std::size_t longest_text = 32'000; ///< of one attribute: the library allows 64 KiB with all that goes with it
+
+/// What an attribute holds as bytes, just as in the file. Only numbers and text of fixed length: what of variable
+/// length is elsewhere in the file, where the library trusts it blindly.
+std::string attribute_bytes(const File& file, const std::string& object, const std::string& name) {
+  const AttributeHandle attribute = open_attribute(file, object, name);
+  const Type type(H5Aget_type(attribute.get()));
+  const Space space(H5Aget_space(attribute.get()));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const bool plain =
+      kind == H5T_INTEGER || kind == H5T_FLOAT || (kind == H5T_STRING && !H5Tis_variable_str(type.get()));
+  const std::size_t bytes = H5Tget_size(type.get());
+  if (!plain || H5Sget_simple_extent_npoints(space.get()) != 1 || bytes == 0 || bytes > 2 * longest_text)
+    fail("{}, got another kind expected a number or text of fixed length", attribute_name(file, object, name));
+  std::string value(bytes, '\0');
+  if (H5Aread(attribute.get(), type.get(), value.data()) < 0)
+    fail("{} can not be read ({}). the file is damaged", attribute_name(file, object, name), reason());
+  return fmt::format("{} {} {}", static_cast<int>(kind), bytes, value);
+}
+
+/// Adds to `text` what `header_checksum` sums up of an object and those below it.
+void describe(const File& file, const std::string& object, const std::string& but, int depth, std::string& text) {
+  if (depth > 8) fail("{}: {}, got groups in groups without an end. the file is damaged", file.path, object);
+  const Object handle = open_object(file, object);
+  text += object + '\0';
+  for (const std::string& name : attributes_of(file, handle, object))
+    if (object != "/" || name != but) text += name + '\0' + attribute_bytes(file, object, name) + '\0';
+  if (H5Iget_type(handle.get()) == H5I_DATASET) {
+    const DatasetInfo info = dataset_info(file, object);
+    text += fmt::format("{} {} {}", static_cast<int>(info.element), info.element_bytes, to_string(info.shape)) + '\0';
+  } else
+    for (const std::string& name : links_of(file, object))
+      describe(file, object == "/" ? name : object + "/" + name, but, depth + 1, text);
+}
+
+/// The attribute that holds the n-th part of a long text.
+std::string part_name(const std::string& name, std::size_t part) {
+  return part == 0 ? name : fmt::format("{}.{}", name, part + 1);
 }
 
 } // namespace
@@ -208,15 +299,21 @@ File open_read(const std::string& path) {
   const Properties access = unlocked();
   File file{Unique<FileTraits>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get())), path};
   if (!file.handle)
-    fail("{}: can not be read as HDF5, got '{}' expected a whole HDF5 file. it may be truncated or of another kind",
+    fail("{}: can not be read as HDF5, got '{}' expected a whole HDF5 file. it may be damaged, truncated or of another "
+         "kind",
          path, reason());
   return file;
 }
 
 File create(const std::string& path) {
   const Quiet quiet;
-  const Properties access = unlocked();
-  File file{Unique<FileTraits>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get())), path};
+  const Properties access = unlocked(), options(H5Pcreate(H5P_FILE_CREATE));
+  // Since HDF5 1.8 its structures can hold checksums of themselves. Attributes beside the objects they are of, in
+  // heaps, would go without where they are long.
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18);
+  H5Pset_attr_phase_change(options.get(), 65535, 0);
+  H5Pset_obj_track_times(options.get(), false);
+  File file{Unique<FileTraits>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, options.get(), access.get())), path};
   if (!file.handle) fail_running("{}: can not be created ({})", path, reason());
   return file;
 }
@@ -258,12 +355,25 @@ void check_room(const std::string& path, std::int64_t bytes) {
                path, cannot_tell ? "too little free space" : std::strerror(code), bytes);
 }
 
+bool is_checked(const std::string& path) {
+  std::array<char, 9> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+  return std::string_view(head.data(), signature.size()) != signature || head[8] >= 2;
+}
+
 bool exists(const File& file, const std::string& name) {
   const Quiet quiet;
+  const auto found = [&](htri_t answer) {
+    if (answer < 0)
+      fail("{}: {}, can not be looked up ({}). the file is damaged, or something on the way there is no group",
+           file.path, name, reason());
+    return answer > 0;
+  };
   for (std::size_t at = name.find('/', 1); at != std::string::npos; at = name.find('/', at + 1))
-    if (H5Lexists(file.handle.get(), name.substr(0, at).c_str(), H5P_DEFAULT) <= 0) return false;
-  return H5Lexists(file.handle.get(), name.c_str(), H5P_DEFAULT) > 0 &&
-         H5Oexists_by_name(file.handle.get(), name.c_str(), H5P_DEFAULT) > 0;
+    if (!found(H5Lexists(file.handle.get(), name.substr(0, at).c_str(), H5P_DEFAULT))) return false;
+  return found(H5Lexists(file.handle.get(), name.c_str(), H5P_DEFAULT)) &&
+         found(H5Oexists_by_name(file.handle.get(), name.c_str(), H5P_DEFAULT));
 }
 
 DatasetInfo dataset_info(const File& file, const std::string& name) {
@@ -271,6 +381,8 @@ DatasetInfo dataset_info(const File& file, const std::string& name) {
   const Dataset dataset = open_dataset(file, name);
   const Space space(H5Dget_space(dataset.get()));
   const Type type(H5Dget_type(dataset.get()));
+  if (!space || !type)
+    fail("{}: {}, its shape and type can not be read ({}). the file is damaged", file.path, name, reason());
   DatasetInfo info;
   info.shape = shape_of(space);
   info.element_bytes = static_cast<std::int64_t>(H5Tget_size(type.get()));
@@ -283,19 +395,7 @@ DatasetInfo dataset_info(const File& file, const std::string& name) {
 
 std::vector<std::string> dataset_names(const File& file, const std::string& group) {
   const Quiet quiet;
-  std::vector<std::string> names;
-  if (!exists(file, group)) return names;
-  const Group handle(H5Gopen2(file.handle.get(), group.c_str(), H5P_DEFAULT));
-  if (!handle) fail("{}: {}, got something that is no group", file.path, group);
-  hsize_t at = 0;
-  H5Literate(
-      handle.get(), H5_INDEX_NAME, H5_ITER_INC, &at,
-      [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
-        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-        return 0;
-      },
-      &names);
-  return names;
+  return exists(file, group) ? links_of(file, group) : std::vector<std::string>();
 }
 
 void read_box(const File& file, const std::string& name, const Box& box, DType type, void* out) {
@@ -343,11 +443,14 @@ std::vector<std::uint64_t> read_u64(const File& file, const std::string& name) {
 
 void write_attribute(const File& file, const std::string& name, const std::string& text) {
   const Quiet quiet;
-  const Type type(H5Tcopy(H5T_C_S1)); // of variable length: fixed ones are limited to 64 KiB and are bytes to h5py
-  H5Tset_size(type.get(), H5T_VARIABLE);
-  H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  const char* const pointer = text.c_str();
-  write_scalar(file, "/", name, type.get(), &pointer);
+  for (std::size_t part = 0; part == 0 || part * longest_text < text.size(); ++part) {
+    const std::string value = text.substr(part * longest_text, longest_text);
+    const Type type(H5Tcopy(H5T_C_S1));
+    H5Tset_size(type.get(), std::max<std::size_t>(1, value.size()));
+    H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+    H5Tset_cset(type.get(), H5T_CSET_UTF8);
+    write_scalar(file, "/", part_name(name, part), type.get(), value.c_str());
+  }
 }
 
 void write_attribute(const File& file, const std::string& name, std::int64_t value) {
@@ -361,25 +464,35 @@ void write_attribute_of(const File& file, const std::string& object, const std::
 
 bool has_attribute(const File& file, const std::string& name) {
   const Quiet quiet;
-  return H5Aexists(file.handle.get(), name.c_str()) > 0;
+  const htri_t there = H5Aexists(file.handle.get(), name.c_str());
+  if (there < 0) fail("{} can not be looked up ({}). the file is damaged", attribute_name(file, "/", name), reason());
+  return there > 0;
 }
 
 std::string read_text_attribute(const File& file, const std::string& name) {
   const Quiet quiet;
-  const AttributeHandle attribute = open_attribute(file, "/", name);
-  const Type type(H5Aget_type(attribute.get()));
-  const Space space(H5Aget_space(attribute.get()));
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1)
-    fail("{}, got another kind expected text", attribute_name(file, "/", name));
-  const bool variable = H5Tis_variable_str(type.get()) > 0;
-  std::string text(variable ? 0 : H5Tget_size(type.get()), '\0');
-  char* allocated = nullptr;
-  void* const to = variable ? static_cast<void*>(&allocated) : text.data();
-  if (H5Aread(attribute.get(), type.get(), to) < 0)
-    fail("{} can not be read ({})", attribute_name(file, "/", name), reason());
-  if (allocated) text = allocated;
-  H5free_memory(allocated);
-  return text.substr(0, text.find('\0'));
+  std::string text;
+  for (std::size_t part = 0; part == 0 || has_attribute(file, part_name(name, part)); ++part) {
+    const AttributeHandle attribute = open_attribute(file, "/", part_name(name, part));
+    const Type type(H5Aget_type(attribute.get()));
+    const Space space(H5Aget_space(attribute.get()));
+    const std::size_t bytes = H5Tget_size(type.get());
+    if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) || bytes > 2 * longest_text ||
+        H5Sget_simple_extent_npoints(space.get()) != 1)
+      fail("{}, got another kind expected text of fixed length", attribute_name(file, "/", name));
+    std::string value(bytes, '\0');
+    if (H5Aread(attribute.get(), type.get(), value.data()) < 0)
+      fail("{} can not be read ({})", attribute_name(file, "/", name), reason());
+    text += value.substr(0, value.find('\0'));
+  }
+  return text;
+}
+
+std::uint64_t header_checksum(const File& file, const std::string& but) {
+  const Quiet quiet;
+  std::string text;
+  describe(file, "/", but, 0, text);
+  return checksum(std::as_bytes(std::span(text)));
 }
 
 std::int64_t read_integer_attribute(const File& file, const std::string& name) {

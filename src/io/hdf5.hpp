@@ -30,6 +30,10 @@ struct File {
 
 /// Throws Error naming the path when it is missing, unreadable, not HDF5 or truncated.
 File open_read(const std::string& path);
+/// Whether the file's structures hold checksums of themselves, so that the library finds damage in them instead of
+/// following it. Those of `create` do, those of HDF5 before 1.8 and many of other programs do not. True too for what is
+/// no readable HDF5 file: open_read says so.
+bool is_checked(const std::string& path);
 /// Creates (or replaces) a file. Throws Error(failed) when that can not be done.
 File create(const std::string& path);
 /// Flushes everything to the disk (fsync) and closes. Throws Error(failed) if not all of it got there.
@@ -47,7 +51,8 @@ struct DatasetInfo {
 /// value: the library does not survive a disk that fills up under it. Leaves no file.
 void check_room(const std::string& path, std::int64_t bytes);
 
-bool exists(const File& file, const std::string& name); ///< a group or dataset of that path
+/// Whether there is a group or dataset of that path. Throws Error naming file and object when damage hides it.
+bool exists(const File& file, const std::string& name);
 /// Throws Error naming file and object if there is no such dataset.
 DatasetInfo dataset_info(const File& file, const std::string& name);
 /// Names of the datasets directly in a group, sorted; empty if there is no such group.
@@ -64,15 +69,21 @@ void create_dataset(const File& file, const std::string& name, const Shape& shap
 void write_u64(const File& file, const std::string& name, const std::vector<std::uint64_t>& values);
 std::vector<std::uint64_t> read_u64(const File& file, const std::string& name);
 
-/// Attributes of the root group. Text is UTF-8 of any length.
+/// Attributes of the root group. Text is UTF-8 of any length, stored in pieces of fixed length: what goes beyond 32,000
+/// bytes is in further attributes `<name>.2`, `<name>.3`, ….
 void write_attribute(const File& file, const std::string& name, const std::string& text);
 void write_attribute(const File& file, const std::string& name, std::int64_t value);
 bool has_attribute(const File& file, const std::string& name);
-/// Throw Error naming file and attribute when it is missing or of another kind.
+/// Throw Error naming file and attribute when it is missing or of another kind (text of variable length too).
 std::string read_text_attribute(const File& file, const std::string& name);
 std::int64_t read_integer_attribute(const File& file, const std::string& name);
 /// The same of a group or dataset, which must exist.
 void write_attribute_of(const File& file, const std::string& object, const std::string& name, std::int64_t value);
 std::int64_t read_integer_attribute_of(const File& file, const std::string& object, const std::string& name);
+
+/// Checksum of all that the file says of itself: every attribute (name, type, value) but `but` of the root group, and
+/// path, element type and shape of every dataset; not their elements. Throws Error naming what can not be read, or is
+/// an attribute of another kind than those above.
+std::uint64_t header_checksum(const File& file, const std::string& but);
 
 } // namespace soybean::io

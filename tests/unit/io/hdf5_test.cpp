@@ -100,7 +100,8 @@ TEST_F(Hdf5, ConvertsBytesIntegersAndRealsOfOtherPrograms) {
   const std::string script = "import h5py, numpy as n; f = h5py.File('" + path("py.h5") +
                              "', 'w'); f['train/u8'] = n.arange(250, 256, dtype='u1'); "
                              "f['i64'] = n.array([[-3, 5]], dtype='i8'); f['be'] = n.array([1.5, -2], dtype='>f8'); "
-                             "f['text'] = 'no number'; f.attrs['config'] = 'from python'; f.attrs['n'] = 3";
+                             "f['text'] = 'no number'; f.attrs['config'] = 'from python'; f.attrs['n'] = 3; "
+                             "f.attrs['fixed'] = n.bytes_('from python')";
   if (output_of("/usr/bin/python3 -c 'import h5py'") != "") GTEST_SKIP() << "no h5py here";
   ASSERT_EQ(output_of("/usr/bin/python3 -c \"" + script + "\""), "");
 
@@ -119,7 +120,11 @@ TEST_F(Hdf5, ConvertsBytesIntegersAndRealsOfOtherPrograms) {
   EXPECT_EQ(dataset_info(file, "text").element, ElementClass::other);
   EXPECT_EQ(dataset_names(file, "train"), std::vector<std::string>{"u8"});
   EXPECT_TRUE(dataset_names(file, "nothing").empty());
-  EXPECT_EQ(read_text_attribute(file, "config"), "from python");
+  EXPECT_EQ(read_text_attribute(file, "fixed"), "from python");
+  EXPECT_EQ(error_of([&] { read_text_attribute(file, "config"); }),
+            path("py.h5") + ": attribute 'config', got another kind expected text of fixed length");
+  EXPECT_EQ(error_of([&] { header_checksum(file, ""); }),
+            path("py.h5") + ": attribute 'config', got another kind expected a number or text of fixed length");
   EXPECT_EQ(read_integer_attribute(file, "n"), 3);
   float text = 0;
   EXPECT_EQ(error_of([&] { read_box(file, "text", whole({}), DType::f32, &text); }),
@@ -131,7 +136,7 @@ TEST_F(Hdf5, OtherProgramsReadOurFiles) {
   const std::string file = small_file();
   if (output_of("/usr/bin/python3 -c 'import h5py'") != "") GTEST_SKIP() << "no h5py here";
   EXPECT_EQ(output_of("/usr/bin/python3 -c \"import h5py; f = h5py.File('" + file +
-                      "'); print(f['a/x'][2].tolist(), f.attrs['step'], f.attrs['model'], f['a/x'].dtype)\""),
+                      "'); print(f['a/x'][2].tolist(), f.attrs['step'], f.attrs['model'].decode(), f['a/x'].dtype)\""),
             "[6.0, 7.0, 8.0] 1099511627776 weiß float32\n");
   if (output_of("h5dump --version").starts_with("failed")) GTEST_SKIP() << "no h5dump here";
   EXPECT_NE(output_of("h5dump -d a/x " + file).find("(3,0): 9, 10, 11"), std::string::npos);
@@ -177,13 +182,52 @@ TEST_F(Hdf5, FaultsNameFileAndObject) {
   EXPECT_EQ(error_of([&] { read_u64(file, "a/x"); }), small + ": a/x, got 4x3 expected a list of integers");
   EXPECT_EQ(error_of([&] { read_text_attribute(file, "seed"); }), small + ": attribute 'seed', got none expected one");
   EXPECT_EQ(error_of([&] { read_text_attribute(file, "step"); }),
-            small + ": attribute 'step', got another kind expected text");
+            small + ": attribute 'step', got another kind expected text of fixed length");
   EXPECT_EQ(error_of([&] { read_integer_attribute(file, "model"); }),
             small + ": attribute 'model', got another kind expected an integer");
   EXPECT_EQ(error_of([&] { read_integer_attribute_of(file, "a/x", "none"); }),
             small + ": a/x, attribute 'none', got none expected one");
   EXPECT_EQ(error_of([&] { read_integer_attribute_of(file, "a/y", "none"); }),
             small + ": a/y, got no such object expected one");
+}
+
+TEST_F(Hdf5, DamageIsNotTakenForAbsence) {
+  const std::string small = small_file();
+  std::fstream bytes(small, std::ios::in | std::ios::out | std::ios::binary);
+  std::string all(fs::file_size(small), '\0');
+  bytes.read(all.data(), static_cast<std::streamsize>(all.size()));
+  const std::size_t second = all.find("OHDR", all.find("OHDR") + 1); // of group a
+  ASSERT_NE(second, std::string::npos);
+  bytes.seekp(static_cast<std::streamoff>(second + 12)).put(static_cast<char>(all[second + 12] ^ 1)).flush();
+  const File file = open_read(small);
+  EXPECT_EQ(error_of([&] { exists(file, "a/x"); }).find(small + ": a/x, can not be looked up ("), 0u);
+  EXPECT_EQ(error_of([&] { header_checksum(file, ""); }).find(small + ": a, can not be "), 0u);
+}
+
+TEST_F(Hdf5, TheHeadersChecksumKnowsNamesShapesAndAttributes) {
+  const auto sum = [&](const Shape& shape, DType type, const std::string& name, std::int64_t step,
+                       const std::string& model) {
+    File file = create(path("sum.h5"));
+    create_dataset(file, name, shape, type);
+    write_attribute(file, "step", step);
+    write_attribute(file, "model", model);
+    write_attribute(file, "but", step + static_cast<std::int64_t>(name.size()));
+    return header_checksum(file, "but");
+  };
+  const std::uint64_t first = sum({2, 3}, DType::f32, "a/x", 1, "m");
+  EXPECT_EQ(sum({2, 3}, DType::f32, "a/x", 1, "m"), first);
+  EXPECT_NE(sum({3, 2}, DType::f32, "a/x", 1, "m"), first);
+  EXPECT_NE(sum({2, 3}, DType::i32, "a/x", 1, "m"), first);
+  EXPECT_NE(sum({2, 3}, DType::f32, "a/y", 1, "m"), first);
+  EXPECT_NE(sum({2, 3}, DType::f32, "a/x", 2, "m"), first);
+  EXPECT_NE(sum({2, 3}, DType::f32, "a/x", 1, "n"), first);
+}
+
+TEST_F(Hdf5, FilesOfOldHdf5AreToldApart) {
+  EXPECT_TRUE(is_checked(small_file()));
+  EXPECT_TRUE(is_checked(path("missing.h5")));
+  std::ofstream(path("old.h5")) << std::string("\x89HDF\r\n\x1a\n\0", 9);
+  EXPECT_FALSE(is_checked(path("old.h5")));
 }
 
 TEST_F(Hdf5, UnreadableFilesAreRefusedByName) {
