@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "io/gather.hpp"
 #include "io/hdf5.hpp"
+#include "train/checkpoint_files.hpp"
 #include "train/on_root.hpp"
 
 #include <fmt/format.h>
@@ -18,26 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t format_version = 1;
-
-fs::path folder_of(const std::string& run_dir) {
-  return fs::path(run_dir) / "checkpoints";
-}
-
-/// The finished checkpoints of a folder, oldest first.
-std::vector<fs::path> checkpoints_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(".h5")) found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    const std::string x = a.filename().string(), y = b.filename().string();
-    return x.size() != y.size() ? x.size() < y.size() : x < y;
-  });
-  return found;
-}
+constexpr std::int64_t format_version = 2;
+constexpr const char* checksum_attribute = "header_checksum";
 
 std::string dataset_name(const graph::Tensor& tensor) {
   return (tensor.role == graph::Role::parameter ? "parameters/" : "state/") + tensor.name;
@@ -52,12 +35,8 @@ bool is_primary(const runtime::Block& block, const runtime::Context& context) {
   return true;
 }
 
-/// At most what the checkpoint's file takes.
-std::int64_t file_bytes(const Job& job, const runtime::Executor& executor) {
-  std::int64_t bytes = (std::int64_t{1} << 16) + static_cast<std::int64_t>(2 * job.resolved.size());
-  for (const runtime::Block& block : executor.persistent())
-    bytes += graph::bytes(job.graph.tensors[block.tensor]) + 4096;
-  return bytes;
+bool is_kept(const graph::Tensor& tensor) {
+  return tensor.producer == graph::none && (tensor.role == graph::Role::parameter || tensor.role == graph::Role::state);
 }
 
 void write_header(const io::File& file, const Job& job, std::int64_t step) {
@@ -75,84 +54,99 @@ void write_header(const io::File& file, const Job& job, std::int64_t step) {
   io::write_attribute(file, "config", job.resolved);
 }
 
-void publish(const fs::path& folder, const fs::path& temporary, const std::string& name, std::int64_t keep) {
-  std::error_code error;
-  fs::rename(temporary, folder / name, error);
-  if (error) fail_running("{}: can not be put in place, got '{}'", (folder / name).string(), error.message());
-  const fs::path link = folder / "latest.h5", new_link = folder / "latest.h5.tmp";
-  fs::remove(new_link, error);
-  fs::create_symlink(name, new_link, error);
-  if (!error) fs::rename(new_link, link, error);
-  if (error) fail_running("{}: can not be put in place, got '{}'", link.string(), error.message());
-  const std::vector<fs::path> all = checkpoints_in(folder);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i)
-    if (all[i].filename() != name) fs::remove(all[i], error); // one that can not be removed does no harm
+/// To be written last.
+void write_checksum(const io::File& file) {
+  io::write_attribute(file, checksum_attribute, fmt::format("{:016x}", io::header_checksum(file, checksum_attribute)));
 }
 
-void require_equal(const std::string& path, const char* what, const auto& stored, const auto& wanted,
-                   const char* hint) {
-  if (stored == wanted) return;
-  fail("{}: {}, got {} expected {} as configured. {}", path, what, stored, wanted, hint);
-}
-
-void check_header(const io::File& file, const Job& job) {
+/// Throws Error unless the file's structures and header are whole and of this format. Nothing in the header is to be
+/// believed before.
+void check_whole(const io::File& file) {
   const std::string& path = file.path;
   if (!io::has_attribute(file, "format"))
     fail("{}: got an HDF5 file that is no checkpoint expected one written by soybean_train. check the path", path);
-  require_equal(path, "format", io::read_integer_attribute(file, "format"), format_version,
-                "it was written by another version");
-  require_equal(path, "precision", io::read_text_attribute(file, "precision"),
-                std::string(to_string(job.graph.precision)), "set train.precision to the checkpoint's");
-  require_equal(path, "seed", io::read_integer_attribute(file, "seed"),
-                static_cast<std::int64_t>(job.config.train.seed), "set train.seed to the checkpoint's");
-  require_equal(path, "batch", io::read_integer_attribute(file, "batch"), job.config.data.batch,
-                "set data.batch to the checkpoint's: the place in the data counts in batches");
-  require_equal(path, "train_samples", io::read_integer_attribute(file, "train_samples"),
-                job.reader->info().train_samples, "the training data is another");
-  const std::int64_t step = io::read_integer_attribute(file, "step");
-  if (step < 0) fail("{}: step, got {} expected a number of steps done. the file was changed", path, step);
-  require_equal(path, "samples_seen", io::read_integer_attribute(file, "samples_seen"), step * job.config.data.batch,
-                "its attributes do not fit together: the file was changed");
-  require_equal(path, "epoch", io::read_integer_attribute(file, "epoch"),
-                step * job.config.data.batch / job.reader->info().train_samples,
-                "its attributes do not fit together: the file was changed");
+  const std::int64_t format = io::read_integer_attribute(file, "format");
+  if (format != format_version)
+    fail("{}: format version, got {} expected {}. it was written by another version of soybean_train", path, format,
+         format_version);
+  const std::string stored = io::read_text_attribute(file, checksum_attribute);
+  if (stored != fmt::format("{:016x}", io::header_checksum(file, checksum_attribute)))
+    fail("{}: its header, got a checksum that does not match expected the one written with it. the file is damaged",
+         path);
 }
 
-/// The checkpoint holds exactly the tensors the model has.
-void check_tensors(const io::File& file, const Job& job, const runtime::Executor& executor) {
-  std::vector<std::string> wanted, stored;
-  for (const runtime::Block& block : executor.persistent()) {
-    const graph::Tensor& tensor = job.graph.tensors[block.tensor];
+/// What of a checkpoint is not as it must be here: "seed 1 expected 2", ….
+struct Differences {
+  std::vector<std::string> found, settings;
+
+  void compare(const char* what, const auto& stored, const auto& wanted, const char* setting) {
+    if (stored == wanted) return;
+    found.push_back(fmt::format("{} {} expected {}", what, stored, wanted));
+    settings.emplace_back(setting);
+  }
+};
+
+Differences differences_of_settings(const io::File& file, const Job& job) {
+  Differences all;
+  all.compare("precision", io::read_text_attribute(file, "precision"), std::string(to_string(job.graph.precision)),
+              "train.precision");
+  all.compare("seed", io::read_integer_attribute(file, "seed"), static_cast<std::int64_t>(job.config.train.seed),
+              "train.seed");
+  all.compare("batch", io::read_integer_attribute(file, "batch"), job.config.data.batch, "data.batch");
+  all.compare("training samples", io::read_integer_attribute(file, "train_samples"), job.reader->info().train_samples,
+              "data.path or data.samples");
+  return all;
+}
+
+/// The tensors, which must be exactly those of the model.
+std::vector<std::string> differences_of_tensors(const io::File& file, const Job& job) {
+  std::vector<std::string> wanted, found;
+  for (const graph::Tensor& tensor : job.graph.tensors) {
+    if (!is_kept(tensor)) continue;
     wanted.push_back(dataset_name(tensor));
-    if (!io::exists(file, wanted.back()))
-      fail("{}: {}, got no such tensor expected one as in the model. the checkpoint is of another model or optimizer",
-           file.path, wanted.back());
+    if (!io::exists(file, wanted.back())) {
+      found.push_back("no " + wanted.back());
+      continue;
+    }
     const io::DatasetInfo info = io::dataset_info(file, wanted.back());
     if (info.shape != tensor.shape)
-      fail("{}: {}, got shape {} expected {} as in the model", file.path, wanted.back(), to_string(info.shape),
-           to_string(tensor.shape));
+      found.push_back(fmt::format("{} {} expected {}", wanted.back(), to_string(info.shape), to_string(tensor.shape)));
   }
-  for (const char* group : {"parameters", "state"})
-    for (const std::string& name : io::dataset_names(file, group)) stored.push_back(std::string(group) + "/" + name);
   std::sort(wanted.begin(), wanted.end());
-  for (const std::string& name : stored)
-    if (!std::binary_search(wanted.begin(), wanted.end(), name))
-      fail("{}: {}, got a tensor expected none of that name in the model. the checkpoint is of another model or "
-           "optimizer",
-           file.path, name);
+  for (const std::string group : {"parameters", "state"})
+    for (const std::string& name : io::dataset_names(file, group))
+      if (!std::binary_search(wanted.begin(), wanted.end(), group + "/" + name))
+        found.push_back(fmt::format("{}/{} expected no such tensor", group, name));
+  return found;
 }
 
-/// Adds to an error about `path` which older checkpoint could be used instead.
-[[noreturn]] void offer_the_one_before(comm::Comm& comm, const std::string& path, Error error) {
+/// Throws Error, naming all that differs, unless the job can go on from the checkpoint, whose header is whole.
+void check_fits(const io::File& file, const Job& job) {
+  std::vector<std::string> tensors = differences_of_tensors(file, job);
+  const Differences settings = differences_of_settings(file, job);
+  if (tensors.empty() && settings.found.empty()) return;
+  if (tensors.empty())
+    fail("{}: got a checkpoint with {} as configured. set {} to the checkpoint's", file.path,
+         fmt::join(settings.found, ", "), fmt::join(settings.settings, ", "));
+  const std::size_t count = tensors.size(), shown = std::min<std::size_t>(count, 3);
+  std::vector<std::string> all;
+  const std::string model = io::read_text_attribute(file, "model");
+  if (model != job.graph.name) all.push_back(fmt::format("model '{}' expected '{}'", model, job.graph.name));
+  all.insert(all.end(), tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(shown));
+  if (count > shown) all.push_back(fmt::format("{} more tensors", count - shown));
+  all.insert(all.end(), settings.found.begin(), settings.found.end());
+  fail("{}: got a checkpoint of another model or optimizer expected one of this: {}. give --resume a checkpoint of "
+       "this model, or choose another run.dir to begin anew",
+       file.path, fmt::join(all, ", "));
+}
+
+/// Adds to an error about `path` which older checkpoint could be used instead, or where it is.
+[[noreturn]] void offer_another(comm::Comm& comm, const std::string& path, const Error& error) {
   const std::string offer = text_from_root(comm, [&] {
-    std::error_code ignored;
-    fs::path file = fs::path(path);
-    if (fs::is_symlink(file, ignored)) file = file.parent_path() / fs::read_symlink(file, ignored);
-    std::string before;
-    for (const fs::path& other : checkpoints_in(file.parent_path().empty() ? "." : file.parent_path())) {
-      if (other.filename() == file.filename()) break;
-      before = other.string();
-    }
+    const std::string moved = moved_to(path);
+    if (!moved.empty())
+      return fmt::format(". it was moved to {0}: --resume={0} goes on from it, --resume from the latest one", moved);
+    const std::string before = one_before(path);
     return before.empty() ? before : fmt::format(". the checkpoint before it: --resume={}", before);
   });
   Error extended(error.what() + offer, error.code());
@@ -160,25 +154,47 @@ void check_tensors(const io::File& file, const Job& job, const runtime::Executor
   throw extended;
 }
 
-/// Opens a checkpoint on rank 0; none elsewhere. What is damaged is refused with the one before it.
-std::optional<io::File> open_or_offer(comm::Comm& comm, const std::string& path) {
+/// Opens a whole checkpoint on rank 0; none elsewhere. What is damaged is refused with the one before it.
+std::optional<io::File> open_whole(comm::Comm& comm, const std::string& path) {
   std::optional<io::File> file;
+  on_root(comm, [&] {
+    if (!io::is_checked(path))
+      fail("{}: got an HDF5 file that is no checkpoint, or one of another format version, expected a checkpoint of "
+           "format version {}. it was written by another program or by an older soybean_train, or is damaged",
+           path, format_version);
+  });
   try {
-    on_root(comm, [&] { file = io::open_read(path); });
+    on_root(comm, [&] {
+      file = io::open_read(path);
+      check_whole(*file);
+    });
   } catch (const Error& error) {
-    offer_the_one_before(comm, path, error);
+    offer_another(comm, path, error);
   }
   return file;
 }
 
 } // namespace
 
+std::int64_t checkpoint_bytes(const Job& job) {
+  // Measured with HDF5 1.10: the file takes 3 to 7 KB, each dataset some 330 bytes, of which there are two per tensor.
+  constexpr std::int64_t of_file = 7000, of_dataset = 310;
+  std::int64_t bytes = of_file + static_cast<std::int64_t>(job.resolved.size());
+  for (const graph::Tensor& tensor : job.graph.tensors)
+    if (is_kept(tensor)) {
+      const auto checksums = static_cast<std::int64_t>(io::slabs(tensor.shape, size_of(tensor.dtype)).size());
+      const auto name = static_cast<std::int64_t>(tensor.name.size());
+      bytes += graph::bytes(tensor) + 8 * checksums + 2 * (of_dataset + name);
+    }
+  return bytes;
+}
+
 std::string write_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& run_dir,
                              std::int64_t step) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;
-  const fs::path folder = folder_of(run_dir);
-  const std::string name = fmt::format("step-{:08d}.h5", step);
+  const fs::path folder = checkpoint_folder(run_dir);
+  const std::string name = checkpoint_name(step);
   const fs::path temporary = folder / (name + ".tmp");
   std::optional<io::File> file;
   try {
@@ -186,7 +202,7 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       std::error_code error;
       fs::create_directories(folder, error);
       if (error) fail_running("{}: can not be made, got '{}'", folder.string(), error.message());
-      io::check_room(temporary.string(), file_bytes(job, executor));
+      io::check_room(temporary.string(), checkpoint_bytes(job));
       file = io::create(temporary.string());
       write_header(*file, job, step);
     });
@@ -203,9 +219,11 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
             "step {}: {} expected finite ones. lower train.optimizer.lr or look for bad values in the data; no "
             "checkpoint of this step is written, earlier ones are kept",
             step, bad);
+      write_checksum(*file);
       io::close_synced(std::move(*file));
       file.reset();
-      publish(folder, temporary, name, job.config.checkpoint.keep);
+      put_in_place(folder, temporary, name);
+      prune(folder, name, job.config.checkpoint.keep);
     });
   } catch (const Error&) {
     file.reset();
@@ -217,34 +235,23 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
 }
 
 std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string& run_dir) {
-  const std::string path = text_from_root(comm, [&] {
-    const fs::path link = folder_of(run_dir) / "latest.h5";
-    std::error_code error;
-    if (!fs::is_symlink(link, error)) {
-      // A copied folder may hold files instead of links.
-      if (fs::exists(link, error)) return link.string();
-      const std::vector<fs::path> all = checkpoints_in(folder_of(run_dir));
-      return all.empty() ? std::string() : all.back().string();
-    }
-    return (folder_of(run_dir) / fs::read_symlink(link)).string();
-  });
+  const std::string path = text_from_root(comm, [&] { return latest_in(run_dir); });
   if (path.empty()) return std::nullopt;
   return path;
 }
 
 void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path) {
-  const std::optional<io::File> file = open_or_offer(comm, path);
-  on_root(comm, [&] { check_header(*file, job); });
+  const std::optional<io::File> file = open_whole(comm, path);
+  on_root(comm, [&] { check_fits(*file, job); });
 }
 
 std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;
-  const std::optional<io::File> file = open_or_offer(comm, path);
+  const std::optional<io::File> file = open_whole(comm, path);
   std::int64_t step = 0;
   on_root(comm, [&] {
-    check_header(*file, job);
-    check_tensors(*file, job, executor);
+    check_fits(*file, job);
     step = io::read_integer_attribute(*file, "step");
   });
   try {
@@ -252,7 +259,7 @@ std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, 
       io::read_tensor(comm, context.exec, file ? &*file : nullptr, dataset_name(job.graph.tensors[block.tensor]),
                       block.view);
   } catch (const Error& error) {
-    offer_the_one_before(comm, path, error);
+    offer_another(comm, path, error);
   }
   comm.broadcast(&step, sizeof(step), 0);
   return step;

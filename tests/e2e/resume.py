@@ -102,6 +102,11 @@ class Resume(Case):
             bad[where + 17] ^= 4
             latest.write_bytes(bad)
             self.refuse("step-00000012.h5", "dense_1.weight", "step-00000008.h5")
+        with self.subTest("a flipped bit in the header"):
+            bad = bytearray(good)
+            bad[good.index(b"precision") + 16] ^= 1
+            latest.write_bytes(bad)
+            self.assertNotIn("configured", self.refuse("step-00000012.h5", "damaged", "step-00000008.h5"))
         with self.subTest("truncated"):
             latest.write_bytes(good[: len(good) // 2])
             self.refuse("step-00000012.h5", "step-00000008.h5")
@@ -124,6 +129,18 @@ class Resume(Case):
             with self.subTest(change):
                 said = self.refuse("step-00000012.h5", *patterns, arguments=("--set", change))
                 self.assertNotIn("checkpoint before it", said)
+
+    def test_files_of_the_first_format_are_refused(self):
+        self.interrupted(2)
+        import h5py
+
+        old = self.folder / "whole" / "checkpoints" / "step-00000012.h5"
+        old.unlink()
+        with h5py.File(old, "w", libver="earliest") as file:
+            file.attrs["format"] = 1
+            file.attrs["precision"] = "fp64"  # of variable length
+        self.refuse("step-00000012.h5: got an HDF5 file that is no checkpoint, or one of another format version, "
+                    "expected a checkpoint of format version 2")
 
     def test_readable_with_h5dump(self):
         self.train(2, self.model(), "--set", "train.steps=2")
