@@ -22,14 +22,16 @@ using namespace soybean;
 struct CommandLine {
   app::Common common;
   train::RunRequest request;
-  std::string resume, trace, eval;
+  std::vector<std::string> resume; ///< "true": without a path
+  std::string trace, eval;
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
   app::add_common(app, line.common);
   app.add_flag(
       "--resume", line.resume,
-      "go on from the latest checkpoint in run.dir, or from --resume=PATH; from the beginning if there is none");
+      "go on from the latest checkpoint in run.dir, from the beginning if there is none; --resume=PATH: from that one, "
+      "as a new run; both: from the latest, or while there is none from PATH");
   app.add_flag("--verify", line.request.verify, "hold the parallel run to the serial one instead of training");
   app.add_flag("--dry-run", line.request.dry_run, "check everything and print the plan, without training");
   app.add_flag("--eval", line.eval, "evaluate a checkpoint (not supported yet)");
@@ -84,7 +86,11 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   if (line.request.verify || line.request.dry_run) train::obey_stop_signals();
   line.request.job = {line.common.model, line.common.overrides};
   line.request.json = line.common.json;
-  if (!line.resume.empty()) line.request.resume = line.resume == "true" ? std::string() : line.resume;
+  for (const std::string& value : line.resume) {
+    const bool latest = value == "true";
+    if (!latest) line.request.begin_from = value;
+    line.request.resume = latest || line.request.resume == "" ? std::string() : value;
+  }
   return static_cast<int>(train::run(line.request));
 }
 

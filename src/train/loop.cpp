@@ -5,6 +5,7 @@
 #include "train/checkpoint.hpp"
 #include "train/feed.hpp"
 #include "train/on_root.hpp"
+#include "train/output.hpp"
 #include "train/progress.hpp"
 #include "train/run_dir.hpp"
 #include "train/schedule.hpp"
@@ -124,7 +125,9 @@ void Loop::open_files() {
   if (options_.run_dir.empty()) return;
   on_root(comm_, [&] {
     const std::string path = options_.run_dir + "/metrics.jsonl";
-    truncate_metrics(path, options_.first_step);
+    const std::string aside = truncate_metrics(path, options_.first_step);
+    if (!aside.empty() && !options_.quiet)
+      say(fmt::format("{}: has lines that are no records of steps; it was kept as {}\n", path, aside));
     metrics_.emplace(path);
   });
 }

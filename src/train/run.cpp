@@ -8,6 +8,7 @@
 #include "runtime/initialise.hpp"
 #include "runtime/preflight.hpp"
 #include "train/checkpoint.hpp"
+#include "train/checkpoint_files.hpp"
 #include "train/loop.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
@@ -79,29 +80,40 @@ ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<c
   throw error;
 }
 
-/// Puts what the run starts with into its folder, an earlier run's files out of the way.
-void fill_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm) {
+/// What a run begins with: nothing, the latest checkpoint of its own folder, or one that the user named.
+struct Start {
+  std::optional<std::string> checkpoint;
+  bool goes_on = false; ///< the files in the folder are of this run
+};
+
+/// Chooses and checks the checkpoint; writes nothing.
+Start choose_start(const RunRequest& request, const Job& job, comm::Comm& comm) {
+  if (!request.resume) return {};
+  Start start{.checkpoint = *request.resume};
+  if (start.checkpoint->empty()) {
+    start.checkpoint = latest_checkpoint(comm, job.config.run.dir);
+    start.goes_on = start.checkpoint || request.begin_from.empty();
+    if (!start.goes_on) start.checkpoint = request.begin_from;
+  }
+  if (start.checkpoint)
+    check_checkpoint(job, comm, *start.checkpoint);
+  else if (!request.json)
+    print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", job.config.run.dir));
+  return start;
+}
+
+/// Puts what the run starts with into its folder, an earlier run's files out of the way. `first`: the steps of the
+/// checkpoint, which becomes the folder's first one, so that the run can go on from it whenever it ends.
+void fill_run_dir(const RunRequest& request, const Job& job, comm::Comm& comm, const Start& start, std::int64_t first) {
   const std::string& dir = job.config.run.dir;
-  const bool keep = request.resume.has_value() && request.resume->empty();
-  const std::string moved = text_from_root(comm, [&] { return keep ? std::string() : move_earlier_run(dir); });
+  const std::string moved =
+      text_from_root(comm, [&] { return start.goes_on ? std::string() : begin_in(dir, start.checkpoint, first); });
   if (!moved.empty() && !request.json)
     print(comm, fmt::format("the files of the earlier run in {} were moved to {}\n", dir, moved));
   on_root(comm, [&] {
     write_file(dir + "/config.toml", job.resolved);
     write_file(dir + "/plan.json", plan::plan_text(job.graph, job.plan));
   });
-}
-
-/// The checkpoint to go on from, none to start from the beginning.
-std::optional<std::string> choose_checkpoint(const RunRequest& request, const Job& job, comm::Comm& comm) {
-  if (!request.resume) return std::nullopt;
-  std::optional<std::string> path = *request.resume;
-  if (path->empty()) path = latest_checkpoint(comm, job.config.run.dir);
-  if (path)
-    check_checkpoint(job, comm, *path);
-  else if (!request.json)
-    print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", job.config.run.dir));
-  return path;
 }
 
 /// What says how long a run is: "train.steps", "train.epochs = 20".
@@ -141,11 +153,15 @@ ExitCode run(const RunRequest& request) {
   const device::Exec exec = make_exec(job, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const std::string& dir = job.config.run.dir;
-  const std::optional<std::string> checkpoint = choose_checkpoint(request, job, *comm);
+  const Start start = choose_start(request, job, *comm);
+  const std::optional<std::string>& checkpoint = start.checkpoint;
   std::optional<RunDirLock> lock; // rank 0
   on_root(*comm, [&] {
     make_run_dir(dir);
     lock.emplace(dir);
+    const std::vector<std::string> removed = lock->held() ? remove_unfinished(dir) : std::vector<std::string>();
+    if (!removed.empty() && !request.json)
+      say(fmt::format("removed what a run that was killed had not finished: {}\n", fmt::join(removed, ", ")));
   });
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank(), job.config.run.record_steps};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
@@ -155,10 +171,15 @@ ExitCode run(const RunRequest& request) {
   runtime::Executor executor(job.graph, job.programs, context);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
-  fill_run_dir(request, job, *comm); // after reading: the checkpoint may be one of the files that are moved aside
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
   if (checkpoint && first >= total_steps(job)) {
     const std::string summary = dir + "/summary.json";
+    if (request.json && !start.goes_on)
+      on_all_ranks([&] {
+        fail("--resume={}: got a checkpoint of step {} expected one with steps left, of {}. there is no summary of a "
+             "run without steps",
+             *checkpoint, first, total_steps(job));
+      });
     if (!request.json)
       print(*comm, fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
                                total_steps(job)));
@@ -166,6 +187,7 @@ ExitCode run(const RunRequest& request) {
       print_result(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
     return ExitCode::done;
   }
+  fill_run_dir(request, job, *comm, start, first);
   const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);

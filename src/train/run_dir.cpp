@@ -1,6 +1,7 @@
 #include "train/run_dir.hpp"
 
 #include "base/error.hpp"
+#include "train/checkpoint_files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
@@ -24,6 +26,7 @@ namespace {
 
 /// What a run writes into its folder.
 constexpr std::array run_files = {"config.toml", "plan.json", "metrics.jsonl", "summary.json", "checkpoints"};
+constexpr std::string_view damaged_metrics = "metrics.jsonl.damaged";
 
 /// "runs/x/" names the same folder as "runs/x".
 fs::path folder(const std::string& dir) {
@@ -33,17 +36,58 @@ fs::path folder(const std::string& dir) {
 
 bool holds_a_run(const fs::path& dir) {
   std::error_code ignored;
-  return fs::exists(dir / "metrics.jsonl", ignored) || fs::exists(dir / "checkpoints" / "latest.h5", ignored);
+  return fs::exists(dir / "metrics.jsonl", ignored) || fs::exists(dir / "checkpoints" / "latest.h5", ignored) ||
+         !checkpoints_in(dir / "checkpoints").empty();
+}
+
+/// Makes the first `earlier-N` that is free.
+fs::path make_earlier(const fs::path& dir, std::error_code& error) {
+  int n = 1;
+  while (fs::exists(fs::symlink_status(dir / fmt::format("earlier-{}", n), error))) ++n;
+  const fs::path target = dir / fmt::format("earlier-{}", n);
+  fs::create_directory(target, error);
+  return target;
+}
+
+/// Moves the checkpoints of the folder that `link` leads to into a folder in there, and links `to` to that one.
+void move_linked(const fs::path& link, const fs::path& to, std::error_code& error) {
+  const fs::path place = fs::canonical(link, error);
+  if (error) return;
+  const fs::path earlier = make_earlier(place, error);
+  for (const CheckpointFile& file : checkpoints_in(place))
+    if (!error) fs::rename(file.path, earlier / file.path.filename(), error);
+  if (!error && fs::is_symlink(place / "latest.h5", error))
+    fs::rename(place / "latest.h5", earlier / "latest.h5", error);
+  if (!error) fs::create_directory_symlink(earlier, to, error);
+}
+
+/// Renames; a link that is relative to its folder goes on leading to the same place.
+void move_entry(const fs::path& from, const fs::path& to, std::error_code& error) {
+  if (!fs::exists(fs::symlink_status(from, error))) {
+    error.clear();
+    return;
+  }
+  const bool link = fs::is_symlink(from, error);
+  if (link && from.filename() == "checkpoints" && fs::is_directory(from, error)) return move_linked(from, to, error);
+  const fs::path leads_to = link ? fs::read_symlink(from, error) : fs::path();
+  if (link && leads_to.is_relative()) {
+    fs::create_symlink(fs::absolute(from).parent_path() / leads_to, to, error);
+    if (!error) fs::remove(from, error);
+  } else
+    fs::rename(from, to, error);
 }
 
 std::string move_aside(const fs::path& dir) {
-  int n = 1;
-  while (fs::exists(dir / fmt::format("earlier-{}", n))) ++n;
-  const fs::path target = dir / fmt::format("earlier-{}", n);
   std::error_code error;
-  fs::create_directory(target, error);
+  const fs::path target = make_earlier(dir, error);
   for (const char* name : run_files)
-    if (!error && fs::exists(dir / name)) fs::rename(dir / name, target / name, error);
+    if (!error) move_entry(dir / name, target / name, error);
+  std::vector<fs::path> damaged;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(dir, ignored), end; !ignored && entry != end; entry.increment(ignored))
+    if (entry->path().filename().string().starts_with(damaged_metrics)) damaged.push_back(entry->path());
+  for (const fs::path& path : damaged)
+    if (!error) move_entry(path, target / path.filename(), error);
   if (error)
     fail("run.dir: '{}' holds an earlier run that can not be moved to '{}', got {} expected a writable folder. choose "
          "another run.dir, or --resume to continue that run",
@@ -92,11 +136,27 @@ void make_run_dir(const std::string& dir) {
          "--set run.dir=…",
          dir, std::strerror(errno));
   fs::remove(probe, error);
+  const fs::path checkpoints = path / "checkpoints";
+  if (fs::is_symlink(checkpoints, error) && !fs::is_directory(checkpoints, error))
+    fail("run.dir: '{}', got a link that leads to no folder ('{}') expected one for the checkpoints. make that folder, "
+         "or remove the link",
+         checkpoints.string(), fs::read_symlink(checkpoints, error).string());
 }
 
 std::string move_earlier_run(const std::string& dir) {
   const fs::path path = folder(dir);
   return holds_a_run(path) ? move_aside(path) : std::string();
+}
+
+std::string begin_in(const std::string& dir, const std::optional<std::string>& checkpoint, std::int64_t step) {
+  std::error_code error;
+  fs::path source = checkpoint ? fs::canonical(*checkpoint, error) : fs::path();
+  if (error) fail_running("{}: can not be found, got '{}'", *checkpoint, error.message());
+  const std::string earlier = move_earlier_run(dir);
+  if (!checkpoint) return earlier;
+  if (!fs::exists(source, error)) source = fs::path(earlier) / "checkpoints" / source.filename();
+  adopt(source, step, folder(dir));
+  return earlier;
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -121,17 +181,32 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-void truncate_metrics(const std::string& path, std::int64_t step) {
+std::string truncate_metrics(const std::string& path, std::int64_t step) {
   std::ifstream file(path);
-  if (!file) return;
-  std::string kept, line;
+  if (!file) return {};
+  std::string kept, line, aside;
+  bool whole = true;
   while (std::getline(file, line)) {
     const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
-        record["step"].get<std::int64_t>() <= step)
-      kept += line + "\n";
+    const bool good = record.is_object() && record.contains("step") && record["step"].is_number_integer();
+    if (good && record["step"].get<std::int64_t>() <= step) kept += line + "\n";
+    // A run that was killed leaves the beginning of a record as its last line.
+    constexpr std::string_view beginning = "{\"step\":";
+    const std::string_view shown(line);
+    const bool cut_off = file.eof() && shown.substr(0, beginning.size()) == beginning.substr(0, shown.size());
+    whole = whole && (good || cut_off);
+  }
+  file.close();
+  if (!whole) {
+    const std::string name = fs::path(path).parent_path() / damaged_metrics;
+    aside = name;
+    for (int n = 2; fs::exists(aside); ++n) aside = fmt::format("{}-{}", name, n);
+    std::error_code error;
+    fs::copy_file(path, aside, error);
+    if (error) fail_running("{}: can not be copied to {}, got '{}'", path, aside, error.message());
   }
   write_file(path, kept);
+  return aside;
 }
 
 } // namespace soybean::train

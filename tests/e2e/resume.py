@@ -1,9 +1,10 @@
 """Checkpoints: resuming on the same and on other rank counts, damaged files."""
+import os
 import shutil
 import subprocess
 import unittest
 
-from support import Case, tensors
+from support import BIN, ROOT, Case, tensors
 
 STEPS = ("--set", "checkpoint.every=4")
 
@@ -75,6 +76,101 @@ class Resume(Case):
         self.train(2, model, "--resume=run/checkpoints/step-00000004.h5")
         self.assertEqual(self.losses(), whole[4:])
         self.assertEqual(self.losses("run/earlier-1"), whole, "nothing is lost")
+
+        self.train(2, model, "--resume=run/checkpoints/step-00000004.h5")
+        self.assertEqual(self.losses(), whole[4:], "it is the first one of the new run")
+        self.train(2, model, "--set", "checkpoint.keep=1", "--resume=run/checkpoints/step-00000004.h5")
+        self.assertEqual(self.checkpoints(), ["latest.h5", "step-00000012.h5"])
+        done = self.train(2, model, "--resume=run/checkpoints/step-00000004.h5", expect=2)
+        moved = "run/earlier-3/checkpoints/step-00000004.h5"
+        self.assertIn(f"it was moved to {moved}: --resume={moved} goes on from it", done.stderr)
+        self.train(2, model, f"--resume={moved}")
+        self.assertEqual(self.losses(), whole[4:])
+
+    def checkpoints(self, run_dir="run"):
+        return sorted(path.name for path in (self.folder / run_dir / "checkpoints").iterdir())
+
+    ENDS_EARLY = ("--set", "train.optimizer.lr=1e90")  # with the loss, before any checkpoint
+
+    def test_a_run_from_a_checkpoint_can_go_on_at_once(self):
+        self.interrupted(2)
+        model = self.folder / "tiny.toml"
+        self.train(2, model, f"--resume={self.checkpoint}", *self.ENDS_EARLY, expect=3)
+        self.assertEqual(self.checkpoints(), ["latest.h5", "step-00000004.h5"])
+        done = self.train(2, model, "--resume")
+        self.assertIn("resuming after step 4 from run/checkpoints/step-00000004.h5", done.stdout)
+        self.assertEqual(self.losses(), self.losses("whole")[4:])
+        self.assertEqual([record["step"] for record in self.metrics()], list(range(5, 13)))
+
+    def test_a_finished_checkpoint_leaves_the_folder_as_it_is(self):
+        self.interrupted(2)
+        model = self.folder / "tiny.toml"
+        for further, code in (((), 0), (("--json",), 2)):
+            done = self.train(2, model, f"--resume={self.checkpoint}", "--set", "train.steps=4", *further,
+                              run_dir="whole", expect=code)
+            self.assertIn("nothing to do" if code == 0 else "got a checkpoint of step 4 expected one with steps left",
+                          done.stdout + done.stderr)
+            self.assertEqual(len(self.losses("whole")), 12)
+
+    def test_latest_or_else_a_named_one(self):
+        self.interrupted(2)
+        model = self.folder / "tiny.toml"
+        both = (f"--resume={self.checkpoint}", "--resume")
+        done = self.train(2, model, *both, *self.ENDS_EARLY, expect=3)
+        self.assertIn(f"resuming after step 4 from {self.checkpoint}", done.stdout)
+        self.train(2, model, *both, "--set", "train.steps=7")
+        done = self.train(2, model, *reversed(both))
+        self.assertIn("resuming after step 7 from run/checkpoints/step-00000007.h5", done.stdout)
+        self.assertEqual(self.losses(), self.losses("whole")[4:])
+
+    def test_a_requeued_job_goes_on(self):
+        self.interrupted(1)
+
+        def job(restarts, *arguments, expect=0):
+            environment = {**os.environ, "SOYBEAN_BIN": str(BIN), "SOYBEAN_LAUNCH": "env", "SLURM_SUBMIT_DIR": ".",
+                           "SLURM_RESTART_COUNT": str(restarts)}
+            environment.pop("SLURM_CPUS_PER_TASK", None)
+            done = subprocess.run(["bash", str(ROOT / "slurm" / "train.sbatch"), "tiny.toml", "--set", "run.dir=run",
+                                   *arguments], cwd=self.folder, env=environment, capture_output=True, text=True)
+            self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+            return done.stdout
+
+        named = f"--resume={self.checkpoint}"
+        said = job(1, named, *self.ENDS_EARLY, expect=3)  # ended before anything was done, so to say
+        self.assertIn(f"resuming after step 4 from {self.checkpoint}", said)
+        self.assertIn("after step 4 from run/checkpoints/step-00000004.h5", job(1, named, "--set", "train.steps=8"))
+        self.assertIn("after step 8 from run/checkpoints", job(2, named))
+        self.assertEqual(self.losses(), self.losses("whole")[4:])
+        self.assertIn(f"resuming after step 4 from {self.checkpoint}", job(0, named))
+        self.assertIn("nothing to do", job(0))
+
+    def test_what_a_killed_run_left_is_put_in_order(self):
+        model = self.model()
+        self.train(2, model, "--set", "train.steps=6", "--set", "checkpoint.every=3")
+        folder = self.folder / "run"
+        (folder / "checkpoints" / "step-00000009.h5.tmp").write_text("half")
+        (folder / "checkpoints" / "step-best.h5.tmp").write_text("mine")
+        before = (folder / "metrics.jsonl").read_text()
+        (folder / "metrics.jsonl").write_text("garbage\n" + before)
+        done = self.train(2, model, "--resume")
+        self.assertEqual(done.stdout.count("removed what a run that was killed had not finished: step-00000009.h5.tmp\n"), 1)
+        self.assertEqual(done.stdout.count("it was kept as run/metrics.jsonl.damaged\n"), 1)
+        self.assertEqual((folder / "metrics.jsonl.damaged").read_text(), "garbage\n" + before)
+        self.assertEqual([record["step"] for record in self.metrics()], list(range(1, 13)))
+        self.assertIn("step-best.h5.tmp", self.checkpoints())
+        self.assertNotIn("step-00000009.h5.tmp", self.checkpoints())
+
+    def test_checkpoints_behind_a_link_stay_there(self):
+        model = self.model()
+        (self.folder / "large").mkdir()
+        (self.folder / "run").mkdir()
+        (self.folder / "run" / "checkpoints").symlink_to("../large")
+        self.train(2, model)
+        first = tensors(self.folder / "large" / "latest.h5")
+        self.train(2, model, "--set", "train.seed=2", "--set", "train.steps=3")
+        self.assertIn("step-00000003.h5", [path.name for path in (self.folder / "large").iterdir()])
+        moved = tensors(self.folder / "run" / "earlier-1" / "checkpoints" / "step-00000012.h5")
+        self.assertTrue(all((first[name] == moved[name]).all() for name in first))
 
     def test_only_the_newest_are_kept(self):
         self.train(1, self.model(), "--set", "checkpoint.every=1", "--set", "checkpoint.keep=2")

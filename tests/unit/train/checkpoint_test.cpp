@@ -250,6 +250,27 @@ TEST_F(Checkpoint, WhatKilledRunsLeftIsRemoved) {
   EXPECT_EQ(names(folder_), (std::vector<std::string>{"notes.tmp", "step-00000008.h5", "step-1-mine.h5.tmp"}));
 }
 
+TEST_F(Checkpoint, ANewRunBeginsWithTheOneItGoesOnFrom) {
+  const fs::path elsewhere = root_ / "best.h5";
+  touch(elsewhere, "weights");
+  EXPECT_EQ(begin_in(run_, elsewhere.string(), 40), "");
+  EXPECT_EQ(latest_in(run_), folder_ / "step-00000040.h5");
+  EXPECT_TRUE(fs::equivalent(elsewhere, folder_ / "step-00000040.h5")) << "takes no room";
+
+  // From its own folder, from which it is moved; and again.
+  const std::string own = folder_ / "latest.h5";
+  EXPECT_EQ(begin_in(run_, own, 40), (run_ / "earlier-1").string());
+  EXPECT_EQ(begin_in(run_, own, 40), (run_ / "earlier-2").string());
+  EXPECT_EQ(names(folder_), (std::vector<std::string>{"latest.h5", "step-00000040.h5"}));
+  EXPECT_EQ(read_file(run_ / "earlier-1" / "checkpoints" / "latest.h5"), "weights");
+  EXPECT_EQ(begin_in(run_, run_ / "earlier-1" / "checkpoints" / "step-00000040.h5", 40), (run_ / "earlier-3").string());
+  EXPECT_EQ(read_file(own), "weights");
+  EXPECT_EQ(begin_in(run_, std::nullopt, 0), (run_ / "earlier-4").string());
+  EXPECT_EQ(latest_in(run_), "");
+  EXPECT_NE(error_of([&] { begin_in(run_, "none.h5", 40); }).find("none.h5: can not be found, got 'No such file"),
+            std::string::npos);
+}
+
 TEST_F(Checkpoint, AFileSystemWithoutHardLinksGetsACopy) {
   const fs::path source = fs::path("/dev/shm") / fmt::format("soybean-checkpoint-test-{}.h5", getpid());
   std::ofstream(source) << "weights";
@@ -278,6 +299,33 @@ TEST_F(Checkpoint, OnesThatWereMovedAreFoundAgain) {
                         path.string(), (run_ / "earlier-10" / "checkpoints" / "step-00000004.h5").string()));
   touch(path);
   EXPECT_EQ(moved_to(path), "") << "it is there";
+}
+
+TEST_F(Checkpoint, LinkedFoldersStayWhereTheyAre) {
+  const fs::path large = root_ / "large";
+  touch(large / "step-00000004.h5", "first");
+  touch(large / "notes.txt");
+  fs::create_symlink("step-00000004.h5", large / "latest.h5");
+  fs::create_directories(run_);
+  fs::create_symlink("../large", folder_); // relative to the folder it is in
+  touch(root_ / "log.jsonl", "{}");
+  fs::create_symlink("../log.jsonl", run_ / "metrics.jsonl");
+
+  EXPECT_EQ(begin_in(run_, (folder_ / "step-00000004.h5").string(), 4), (run_ / "earlier-1").string());
+  EXPECT_TRUE(fs::is_symlink(folder_));
+  EXPECT_EQ(names(large), (std::vector<std::string>{"earlier-1", "latest.h5", "notes.txt", "step-00000004.h5"}));
+  EXPECT_EQ(read_file(run_ / "earlier-1" / "checkpoints" / "latest.h5"), "first");
+  EXPECT_EQ(read_file(run_ / "earlier-1" / "metrics.jsonl"), "{}");
+  EXPECT_FALSE(fs::exists(run_ / "metrics.jsonl"));
+  EXPECT_EQ(begin_in(run_, std::nullopt, 0), (run_ / "earlier-2").string());
+  EXPECT_EQ(read_file(run_ / "earlier-2" / "checkpoints" / "latest.h5"), "first");
+  EXPECT_EQ(names(large), (std::vector<std::string>{"earlier-1", "earlier-2", "notes.txt"}));
+
+  fs::remove_all(large);
+  EXPECT_EQ(error_of([&] { make_run_dir(run_); }),
+            fmt::format("run.dir: '{}', got a link that leads to no folder ('../large') expected one for the "
+                        "checkpoints. make that folder, or remove the link",
+                        folder_.string()));
 }
 
 } // namespace

@@ -104,12 +104,27 @@ TEST_F(Folder, IsOneRunsAtATime) {
 
 TEST_F(Folder, MetricsOfLaterStepsAreDropped) {
   const std::string path = root_ / "metrics.jsonl";
-  write_file(
-      path,
-      "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\nbroken\n{\"step\":2,\"validation\":{}}\n{\"step\":3}\n{\"st");
-  truncate_metrics(path, 2);
-  EXPECT_EQ(read_file(path), "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"validation\":{}}\n");
-  truncate_metrics(root_ / "none.jsonl", 2); // no file is fine
+  const std::string kept = "{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"validation\":{}}\n";
+  write_file(path, kept + "{\"step\":3}\n{\"st"); // cut off when the run was killed
+  EXPECT_EQ(truncate_metrics(path, 2), "");
+  EXPECT_EQ(read_file(path), kept);
+  EXPECT_EQ(truncate_metrics(root_ / "none.jsonl", 2), ""); // no file is fine
+}
+
+TEST_F(Folder, MetricsWithOtherLinesAreKeptAside) {
+  const std::string path = root_ / "run" / "metrics.jsonl", good = "{\"step\":1}\n", aside = path + ".damaged";
+  make_run_dir(root_ / "run");
+  std::vector<std::string> expected{aside, aside + "-2", aside + "-3"};
+  for (const std::string& text : {"garbage\n" + good, good + "{\"step\":\"x\"}\n", good + "garbage"}) {
+    write_file(path, text);
+    EXPECT_EQ(truncate_metrics(path, 2), expected.front());
+    EXPECT_EQ(read_file(path), good);
+    EXPECT_EQ(read_file(expected.front()), text);
+    expected.erase(expected.begin());
+  }
+  EXPECT_EQ(move_earlier_run(root_ / "run"), root_ / "run" / "earlier-1");
+  EXPECT_FALSE(fs::exists(aside)) << "it is of the earlier run";
+  EXPECT_TRUE(fs::exists(root_ / "run" / "earlier-1" / "metrics.jsonl.damaged-3"));
 }
 
 TEST(Progress, ANaNIsPrintedWithoutASign) {
