@@ -29,9 +29,9 @@ if(NOT SOYBEAN_CUDA)
   add_library(soybean::dnnl ALIAS soybean_dnnl)
 endif()
 
-# HDF5, parallel or serial: only serial calls are needed.
+# HDF5, parallel or serial: only serial calls are needed. 1.10.7 is the first that can leave files unlocked.
 set(HDF5_PREFER_PARALLEL ON)
-find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(HDF5 1.10.7 REQUIRED COMPONENTS C)
 add_library(soybean_hdf5 INTERFACE)
 target_include_directories(soybean_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 target_compile_definitions(soybean_hdf5 INTERFACE ${HDF5_DEFINITIONS})

@@ -165,9 +165,7 @@ Dataset new_dataset(const File& file, const std::string& name, const Shape& shap
 /// HDF5's own file locks fail on many network file systems, and a file is either being written by one rank or read.
 Properties unlocked() {
   Properties access(H5Pcreate(H5P_FILE_ACCESS));
-#if H5_VERSION_GE(1, 10, 7)
   H5Pset_file_locking(access.get(), false, true);
-#endif
   return access;
 }
 
