@@ -36,10 +36,6 @@ Uploader::~Uploader() {
   }
 }
 
-std::int64_t Uploader::device_bytes(const TensorView& view) {
-  return 2 * view.size() * size_of(view.dtype);
-}
-
 void Uploader::write(const TensorView& view, const void* host) {
   if (view.size() == 0) return;
   if (!exec_.on_device()) return upload(exec_, host, view, view.box);

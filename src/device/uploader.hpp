@@ -4,7 +4,6 @@
 #include "device/exec.hpp"
 #include "device/tensor_view.hpp"
 
-#include <cstdint>
 #include <map>
 #include <memory>
 
@@ -22,8 +21,6 @@ public:
   /// accelerator keeps twice the block's bytes there, and as many page-locked ones, for the next. On the host:
   /// upload().
   void write(const TensorView& view, const void* host);
-  /// Bytes of the accelerator that it keeps once blocks of that size have been written twice.
-  static std::int64_t device_bytes(const TensorView& view);
 
 private:
   struct Slot;

@@ -67,6 +67,21 @@ class GpuCheck(Case):
         self.assertIn("gpu_ops ended with 3", done.stdout)
         self.assertIn("something went wrong", done.stdout)
 
+    def test_losses_that_nobody_recorded_are_skipped(self):
+        self.golden.write_text("{}")
+        done = self.check("--only", "digits")
+        self.assertEqual(done.returncode, 1)  # nothing held
+        self.assertIn("has no losses of digits", done.stdout)
+
+    def test_a_recording_that_fails_says_why(self):
+        (self.bin / "soybean_train").unlink()
+        (self.bin / "soybean_train").write_text("#!/bin/sh\necho no such thing >&2\nexit 2\n")
+        (self.bin / "soybean_train").chmod(0o755)
+        done = self.check("--record", self.golden, "--models", "digits")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gpu_check: --record: soybean_train ended with 2", done.stderr)
+        self.assertFalse(self.golden.exists())
+
     def test_a_node_without_a_gpu_is_told_so(self):
         done = self.check()
         self.assertEqual(done.returncode, 1)

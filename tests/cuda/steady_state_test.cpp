@@ -36,7 +36,7 @@ TEST_F(SteadyState, AStepWaitsForNothingAndAllocatesNothing) {
   Executor executor = make();
   initialise_parameters(graph_, executor, 3);
   step(executor, 0);
-  step(executor, 1); // batches come by two buffers in turn
+  step(executor, 1);                           // batches come by two buffers in turn
   EXPECT_GT(standins::counts().heuristics, 0); // it went through the vendor layer
   const standins::Counts before = standins::counts();
   step(executor, 2);
