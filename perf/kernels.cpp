@@ -110,7 +110,12 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   int repeats = 5;
   app::add_common(app, common);
   app.add_option("--repeats", repeats, "samples per kernel, of which the median is taken")->check(CLI::Range(1, 1000));
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    fail("{}. soybean_kernels --help lists the options", error.what());
+  }
   app::finish(common);
   if (mpi.size() != 1) fail("soybean_kernels: got {} ranks expected one. start it without mpirun", mpi.size());
   const std::unique_ptr<comm::Comm> comm = comm::make_self_comm();
@@ -145,7 +150,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv, mpi);
   } catch (const Error& error) {
-    fmt::print(stderr, "soybean_kernels: {}\n", error.what());
+    if (mpi.rank() == 0) fmt::print(stderr, "soybean_kernels: {}\n", error.what());
     return static_cast<int>(error.code());
   }
 }
