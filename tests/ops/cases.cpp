@@ -1,8 +1,7 @@
 #include "ops/cases.hpp"
 
 #include "base/philox.hpp"
-#include "ops/autodiff.hpp"
-#include "ops/layers.hpp"
+#include "ops/case_parts.hpp"
 
 #include <array>
 #include <string>
@@ -14,35 +13,6 @@ using graph::Graph;
 using graph::TensorId;
 
 namespace {
-
-Graph start(DType precision) {
-  Graph graph;
-  graph.name = "case";
-  graph.precision = precision;
-  return graph;
-}
-
-/// input ⊙ parameter: activations of the batch that the loss has a gradient by, element by element.
-TensorId scaled_input(Graph& graph, std::int64_t batch, const Shape& sample) {
-  const TensorId input = ops::input_source(graph, batch, sample);
-  graph::Tensor factor = graph.tensors[input];
-  factor.name = "factor";
-  factor.role = graph::Role::parameter;
-  factor.consumers.clear();
-  return ops::mul_layer(graph, "scaled", input, ops::append_source(graph, factor));
-}
-
-TensorId scaled_images(Graph& graph, const Sizes& s) {
-  return scaled_input(graph, s.batch, {s.channels, s.height, s.width});
-}
-
-/// Flattens images, appends the loss, backward and update, and hands the graph over.
-Graph finish(Graph& graph, TensorId x, const ops::Sgd& optimizer = {}) {
-  if (graph.tensors[x].shape.size() == 4) x = ops::flatten_layer(graph, "flatten", x);
-  ops::loss_layer(graph, x);
-  ops::add_backward_and_update(graph, optimizer);
-  return std::move(graph);
-}
 
 Graph pointwise(DType precision, const Sizes& s, const std::string& op) {
   Graph graph = start(precision);
