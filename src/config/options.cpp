@@ -1,65 +1,14 @@
 #include "config/options.hpp"
 
 #include "base/error.hpp"
+#include "config/reading.hpp"
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 namespace soybean::config {
 
 namespace {
-
-constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-constexpr Limits from_zero{.low = 0};
-constexpr Limits from_one{.low = 1};
-
-/// Paths in a model file are relative to it; those from the command line to the working directory.
-std::string input_path(const Table& table, std::string_view key) {
-  const std::filesystem::path path = table.text(key, "");
-  if (path.empty() || path.is_absolute() || table.overridden(key)) return path.string();
-  return (std::filesystem::path(table.file()).parent_path() / path).lexically_normal().string();
-}
-
-double real_at_least(const Table& table, std::string_view key, double fallback, double low) {
-  const double value = table.real(key, fallback);
-  if (value < low) table.reject(key, fmt::format("at least {}", low));
-  return value;
-}
-
-double positive(const Table& table, std::string_view key, double fallback) {
-  const double value = table.real(key, fallback);
-  if (value <= 0) table.reject(key, "a number above 0");
-  return value;
-}
-
-/// Of two keys that exclude each other the one that holds, "" where neither is there: --set above the file, the later
-/// --set above the earlier. Throws Error when both have the same right.
-std::string_view one_of(const Table& table, std::string_view a, std::string_view b) {
-  const bool has_a = table.has(a), has_b = table.has(b);
-  if (!has_a || !has_b) return has_a ? a : has_b ? b : "";
-  if (table.overridden(a) == table.overridden(b))
-    table.reject(b, fmt::format("either {} or {}", a, b), "remove one of them");
-  const bool first = table.overridden(a) > table.overridden(b);
-  table.pass_over(first ? b : a);
-  return first ? a : b;
-}
-
-/// A word that other keys depend on, and the keys that only it (or only some of these words) understands.
-struct Variant {
-  std::string word;
-  std::vector<std::string> keys;
-};
-using Variants = std::vector<Variant>;
-
-/// Every data source and its own keys; those of no row belong to all. A new reader adds a row.
-const Variants& data_sources() {
-  static const Variants rows = {
-      {"synthetic", {"classes", "samples", "validation_samples", "noise"}},
-      {"hdf5", {"path"}},
-  };
-  return rows;
-}
 
 const Variants& schedules() {
   static const Variants rows = {
@@ -67,72 +16,6 @@ const Variants& schedules() {
       {"step", {"step_epochs", "step_steps", "gamma"}},
   };
   return rows;
-}
-
-std::vector<std::string> words_of(const Variants& variants) {
-  std::vector<std::string> words;
-  for (const Variant& variant : variants) words.push_back(variant.word);
-  return words;
-}
-
-/// Refuses keys that belong to words other than the chosen one, the value of `selector`. Those of the file do not count
-/// where --set has chosen.
-void refuse_keys_of_others(const Table& table, std::string_view selector, const std::string& chosen,
-                           const Variants& variants) {
-  const auto has = [](const Variant& variant, const std::string& key) {
-    return std::find(variant.keys.begin(), variant.keys.end(), key) != variant.keys.end();
-  };
-  const auto own = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.word == chosen; });
-  for (const Variant& other : variants)
-    for (const std::string& key : other.keys) {
-      if (has(*own, key) || !table.has(key)) continue;
-      if (table.overridden(selector) && !table.overridden(key)) {
-        table.pass_over(key);
-        continue;
-      }
-      std::vector<std::string> users;
-      for (const Variant& variant : variants)
-        if (has(variant, key)) users.push_back(fmt::format("\"{}\"", variant.word));
-      table.reject(key, fmt::format("no such key with {} = \"{}\"", table.path(selector), chosen),
-                   fmt::format("set {} = {}, or leave it out", table.path(selector), fmt::join(users, " or ")));
-    }
-}
-
-NormaliseOptions read_normalise(const Table& table) {
-  NormaliseOptions options;
-  options.scale = table.real("scale", options.scale);
-  if (options.scale == 0) table.reject("scale", "a number other than 0");
-  options.mean = table.reals("mean", options.mean);
-  options.std = table.reals("std", options.std);
-  if (std::any_of(options.std.begin(), options.std.end(), [](double s) { return s <= 0; }))
-    table.reject("std", "numbers above 0");
-  return options;
-}
-
-DataOptions read_data(const Table& table) {
-  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "normalise", "shuffle",
-               "prefetch"});
-  DataOptions options;
-  options.source = table.word("source", required,
-                              {.now = words_of(data_sources()),
-                               .later = {"idx", "cifar", "image_folder", "tokens", "csv", "npy", "webdataset"}});
-  refuse_keys_of_others(table, "source", options.source, data_sources());
-  if (options.source == "hdf5") {
-    options.path = input_path(table, "path");
-    if (options.path.empty()) table.reject("path", "the path of an HDF5 file", "it is relative to the model file");
-  }
-  options.batch = table.integer("batch", required, from_one);
-  if (options.source == "synthetic") {
-    options.classes = table.integer("classes", options.classes, from_zero);
-    options.samples = table.integer("samples", options.samples, {.low = 1, .high = largest / 2});
-    options.validation_samples =
-        table.integer("validation_samples", options.validation_samples, {.low = 0, .high = largest / 2});
-    options.noise = real_at_least(table, "noise", options.noise, 0);
-  }
-  options.normalise = read_normalise(table.table("normalise"));
-  options.shuffle = table.boolean("shuffle", options.shuffle);
-  options.prefetch = table.integer("prefetch", options.prefetch, {.low = 0, .high = 1024});
-  return options;
 }
 
 OptimizerOptions read_optimizer(const Table& table) {
@@ -263,22 +146,6 @@ std::string model_name(const Table& model) {
   return name;
 }
 
-namespace {
-
-/// Lists of numbers per channel are as long as the samples have channels (features).
-void check_channels(const Table& normalise, const Table& model) {
-  const std::vector<std::int64_t> input = model.integers("input", std::vector<std::int64_t>(), from_one);
-  if (input.empty()) return; // refused where the model is read
-  for (const std::string_view key : {"mean", "std"}) {
-    const auto size = static_cast<std::int64_t>(normalise.reals(key, std::vector<double>()).size());
-    if (size > 1 && size != input[0])
-      fail("{}: {}, got {} values expected {} (one per channel of model.input)", normalise.where(key),
-           normalise.path(key), size, input[0] == 1 ? "1" : fmt::format("1 or {}", input[0]));
-  }
-}
-
-} // namespace
-
 RunConfig read_run_config(const Table& root) {
   root.known({"model", "data", "train", "parallel", "machine", "checkpoint", "run"});
   RunConfig config;
@@ -289,7 +156,8 @@ RunConfig read_run_config(const Table& root) {
   root.table("machine").not_yet("file");
   config.checkpoint = read_checkpoint(root.table("checkpoint"));
   config.run = read_run(root.table("run"), config.model_name);
-  check_channels(root.table("data").table("normalise"), root.table("model"));
+  const std::vector<std::int64_t> input = root.table("model").integers("input", std::vector<std::int64_t>(), from_one);
+  if (!input.empty()) check_data_fits(root.table("data"), config.data, input); // without: refused where it is read
   return config;
 }
 

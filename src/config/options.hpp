@@ -2,6 +2,7 @@
 // Every setting of a run but the model's layers: defaults, ranges, and the resolved text. Read once from the model
 // file; data, planner, training and the programs take their part. No other folder reads these sections.
 #include "base/types.hpp"
+#include "config/data_options.hpp"
 #include "config/table.hpp"
 
 #include <cstdint>
@@ -10,25 +11,6 @@
 #include <vector>
 
 namespace soybean::config {
-
-/// value ← (value · scale − mean[channel]) / std[channel]; empty lists mean 0 and 1, one entry holds for all channels.
-struct NormaliseOptions {
-  double scale = 1;
-  std::vector<double> mean, std;
-};
-
-struct DataOptions {
-  std::string source = "synthetic";    ///< "synthetic" or "hdf5"
-  std::string path;                    ///< hdf5: relative to the working directory or absolute (the file's is resolved)
-  std::int64_t batch = 0;              ///< of all ranks together
-  std::int64_t classes = 0;            ///< synthetic; 0: as many as the model has outputs
-  std::int64_t samples = 1024;         ///< synthetic: in the training split
-  std::int64_t validation_samples = 0; ///< synthetic; 0: no validation
-  double noise = 1;                    ///< synthetic: standard deviation; prototypes have 1
-  NormaliseOptions normalise;
-  bool shuffle = true;
-  std::int64_t prefetch = 2; ///< batches read ahead; 0: none
-};
 
 /// torch.optim.SGD
 struct OptimizerOptions {

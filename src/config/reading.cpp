@@ -1,0 +1,65 @@
+#include "config/reading.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace soybean::config {
+
+std::string input_path(const Table& table, std::string_view key) {
+  const std::filesystem::path path = table.text(key, "");
+  if (path.empty() || path.is_absolute() || table.overridden(key)) return path.string();
+  return (std::filesystem::path(table.file()).parent_path() / path).lexically_normal().string();
+}
+
+double real_at_least(const Table& table, std::string_view key, double fallback, double low) {
+  const double value = table.real(key, fallback);
+  if (value < low) table.reject(key, fmt::format("at least {}", low));
+  return value;
+}
+
+double positive(const Table& table, std::string_view key, double fallback) {
+  const double value = table.real(key, fallback);
+  if (value <= 0) table.reject(key, "a number above 0");
+  return value;
+}
+
+std::string_view one_of(const Table& table, std::string_view a, std::string_view b) {
+  const bool has_a = table.has(a), has_b = table.has(b);
+  if (!has_a || !has_b) return has_a ? a : has_b ? b : "";
+  if (table.overridden(a) == table.overridden(b))
+    table.reject(b, fmt::format("either {} or {}", a, b), "remove one of them");
+  const bool first = table.overridden(a) > table.overridden(b);
+  table.pass_over(first ? b : a);
+  return first ? a : b;
+}
+
+std::vector<std::string> words_of(const Variants& variants) {
+  std::vector<std::string> words;
+  for (const Variant& variant : variants) words.push_back(variant.word);
+  return words;
+}
+
+void refuse_keys_of_others(const Table& table, std::string_view selector, const std::string& chosen,
+                           const Variants& variants) {
+  const auto has = [](const Variant& variant, const std::string& key) {
+    return std::find(variant.keys.begin(), variant.keys.end(), key) != variant.keys.end();
+  };
+  const auto own = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.word == chosen; });
+  for (const Variant& other : variants)
+    for (const std::string& key : other.keys) {
+      if (has(*own, key) || !table.has(key)) continue;
+      if (table.overridden(selector) && !table.overridden(key)) {
+        table.pass_over(key);
+        continue;
+      }
+      std::vector<std::string> users;
+      for (const Variant& variant : variants)
+        if (has(variant, key)) users.push_back(fmt::format("\"{}\"", variant.word));
+      table.reject(key, fmt::format("no such key with {} = \"{}\"", table.path(selector), chosen),
+                   fmt::format("set {} = {}, or leave it out", table.path(selector), fmt::join(users, " or ")));
+    }
+}
+
+} // namespace soybean::config
