@@ -41,6 +41,16 @@ if(HDF5_IS_PARALLEL)
 endif()
 add_library(soybean::hdf5 ALIAS soybean_hdf5)
 
+# What the readers of data unpack with. Debian's package file of libzip asks for its command line tools.
+find_package(ZLIB REQUIRED)
+add_library(soybean::zlib ALIAS ZLIB::ZLIB)
+find_path(SOYBEAN_ZIP_INCLUDE zip.h REQUIRED)
+find_library(SOYBEAN_ZIP_LIBRARY zip REQUIRED)
+add_library(soybean_zip INTERFACE)
+target_include_directories(soybean_zip SYSTEM INTERFACE ${SOYBEAN_ZIP_INCLUDE})
+target_link_libraries(soybean_zip INTERFACE ${SOYBEAN_ZIP_LIBRARY})
+add_library(soybean::zip ALIAS soybean_zip)
+
 if(SOYBEAN_TESTS)
   find_package(GTest REQUIRED)
 endif()

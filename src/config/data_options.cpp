@@ -4,6 +4,8 @@
 #include "config/reading.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace soybean::config {
 
@@ -14,8 +16,33 @@ const Variants& data_sources() {
   static const Variants rows = {
       {"synthetic", {"classes", "samples", "validation_samples", "noise"}},
       {"hdf5", {"path"}},
+      {"idx", {"path"}},
+      {"cifar", {"path", "labels"}},
+      {"npy", {"path"}},
+      {"npz", {"path"}},
   };
   return rows;
+}
+
+/// What `path` is, of the sources that have one.
+struct PathOf {
+  std::string_view source, what;
+};
+constexpr std::array paths = {
+    PathOf{"hdf5", "an HDF5 file"},
+    PathOf{"idx", "a folder of IDX files"},
+    PathOf{"cifar", "a folder of CIFAR's binary files"},
+    PathOf{"npy", "a folder of .npy files"},
+    PathOf{"npz", "a .npz file"},
+};
+
+void read_path(const Table& table, DataOptions& options) {
+  const auto row =
+      std::find_if(paths.begin(), paths.end(), [&](const PathOf& p) { return p.source == options.source; });
+  if (row == paths.end()) return;
+  options.path = input_path(table, "path");
+  if (options.path.empty())
+    table.reject("path", fmt::format("the path of {}", row->what), "it is relative to the model file");
 }
 
 NormaliseOptions read_normalise(const Table& table) {
@@ -32,17 +59,14 @@ NormaliseOptions read_normalise(const Table& table) {
 } // namespace
 
 DataOptions read_data(const Table& table) {
-  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "normalise", "shuffle",
-               "prefetch"});
+  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "normalise",
+               "shuffle", "prefetch"});
   DataOptions options;
-  options.source = table.word("source", required,
-                              {.now = words_of(data_sources()),
-                               .later = {"idx", "cifar", "image_folder", "tokens", "csv", "npy", "webdataset"}});
+  options.source = table.word(
+      "source", required, {.now = words_of(data_sources()), .later = {"image_folder", "tokens", "csv", "webdataset"}});
   refuse_keys_of_others(table, "source", options.source, data_sources());
-  if (options.source == "hdf5") {
-    options.path = input_path(table, "path");
-    if (options.path.empty()) table.reject("path", "the path of an HDF5 file", "it is relative to the model file");
-  }
+  read_path(table, options);
+  if (options.source == "cifar") options.labels = table.word("labels", options.labels, {.now = {"fine", "coarse"}});
   options.batch = table.integer("batch", required, from_one);
   if (options.source == "synthetic") {
     options.classes = table.integer("classes", options.classes, from_zero);

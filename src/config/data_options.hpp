@@ -15,8 +15,9 @@ struct NormaliseOptions {
 };
 
 struct DataOptions {
-  std::string source = "synthetic";    ///< "synthetic" or "hdf5"
-  std::string path;                    ///< hdf5: relative to the working directory or absolute (the file's is resolved)
+  std::string source = "synthetic";
+  std::string path;                    ///< relative to the working directory or absolute (the model file's is resolved)
+  std::string labels = "fine";         ///< cifar: "fine" or "coarse", of CIFAR-100
   std::int64_t batch = 0;              ///< of all ranks together
   std::int64_t classes = 0;            ///< synthetic; 0: as many as the model has outputs
   std::int64_t samples = 1024;         ///< synthetic: in the training split

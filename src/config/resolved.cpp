@@ -68,6 +68,7 @@ Section data_section(const DataOptions& data) {
   Section section;
   section.add("source", data.source);
   if (!data.path.empty()) section.add("path", absolute(data.path));
+  if (data.source == "cifar") section.add("labels", data.labels);
   section.add("batch", data.batch);
   if (data.source == "synthetic") {
     section.add("classes", data.classes).add("samples", data.samples);

@@ -24,6 +24,22 @@ std::unique_ptr<Reader> open_hdf5(const config::DataOptions& options, const Expe
   return make_hdf5_reader(options.path, expected);
 }
 
+std::unique_ptr<Reader> open_idx(const config::DataOptions& options, const Expected& expected) {
+  return make_idx_reader(options.path, expected);
+}
+
+std::unique_ptr<Reader> open_cifar(const config::DataOptions& options, const Expected& expected) {
+  return make_cifar_reader(options.path, options.labels, expected);
+}
+
+std::unique_ptr<Reader> open_npy(const config::DataOptions& options, const Expected& expected) {
+  return make_npy_reader(options.path, expected);
+}
+
+std::unique_ptr<Reader> open_npz(const config::DataOptions& options, const Expected& expected) {
+  return make_npz_reader(options.path, expected);
+}
+
 struct Source {
   std::string_view name;
   std::unique_ptr<Reader> (*open)(const config::DataOptions&, const Expected&);
@@ -31,16 +47,26 @@ struct Source {
 
 /// Every data source: one file in this folder and one row here.
 constexpr std::array sources = {
-    Source{"synthetic", open_synthetic},
-    Source{"hdf5", open_hdf5},
+    Source{"synthetic", open_synthetic}, //
+    Source{"hdf5", open_hdf5},           //
+    Source{"idx", open_idx},             //
+    Source{"cifar", open_cifar},         //
+    Source{"npy", open_npy},             //
+    Source{"npz", open_npz},             //
 };
 
 } // namespace
 
+std::vector<std::string_view> source_names() {
+  std::vector<std::string_view> names;
+  for (const Source& source : sources) names.push_back(source.name);
+  return names;
+}
+
 std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected) {
   for (const Source& source : sources)
     if (source.name == options.source) return source.open(options, expected);
-  fail("data.source: got \"{}\" expected \"synthetic\" or \"hdf5\"", options.source);
+  fail("data.source: got \"{}\" expected one of {}", options.source, fmt::join(source_names(), ", "));
 }
 
 } // namespace soybean::data

@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace soybean::data {
 
@@ -17,6 +19,7 @@ struct Info {
   Shape sample;                        ///< shape of one sample, channels first
   std::int64_t train_samples = 0;      ///< >= 1
   std::int64_t validation_samples = 0; ///< 0: no validation
+  double white = 1;                    ///< the value of white, where samples are images
 };
 
 /// Reads single samples by number. Thread safe. Values are raw: normalisation is the loader's.
@@ -38,6 +41,9 @@ struct Expected {
   std::uint64_t seed = 1;
 };
 
+/// The names of all sources.
+std::vector<std::string_view> source_names();
+
 /// Opens the source named in `[data]`. Throws Error naming file and object when it is missing, damaged or does not fit.
 std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected);
 
@@ -56,5 +62,13 @@ std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
 /// `cache_bytes` (as fp32) are kept in memory, larger ones are read sample by sample.
 std::unique_ptr<Reader> make_hdf5_reader(const std::string& path, const Expected& expected,
                                          std::int64_t cache_bytes = std::int64_t{256} << 20);
+
+/// The IDX files of a folder; see idx.cpp, and for the others the file of the same name.
+std::unique_ptr<Reader> make_idx_reader(const std::string& folder, const Expected& expected);
+/// `labels`: "fine" or "coarse", of CIFAR-100.
+std::unique_ptr<Reader> make_cifar_reader(const std::string& folder, const std::string& labels,
+                                          const Expected& expected);
+std::unique_ptr<Reader> make_npy_reader(const std::string& folder, const Expected& expected);
+std::unique_ptr<Reader> make_npz_reader(const std::string& path, const Expected& expected);
 
 } // namespace soybean::data

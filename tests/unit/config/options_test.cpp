@@ -224,7 +224,10 @@ TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
                            "\"synthetic\", or leave it out";
   EXPECT_EQ(error_of({"data.path=d.h5"}),
             "--set data.path=d.h5: data.path, got \"d.h5\" (string) expected no such key with data.source = "
-            "\"synthetic\". set data.source = \"hdf5\", or leave it out");
+            "\"synthetic\". set data.source = \"hdf5\" or \"idx\" or \"cifar\" or \"npy\" or \"npz\", or leave it out");
+  EXPECT_EQ(error_of({"data.labels=coarse"}, hdf5),
+            "--set data.labels=coarse: data.labels, got \"coarse\" (string) expected no such key with data.source = "
+            "\"hdf5\". set data.source = \"cifar\", or leave it out");
   for (const std::string key : {"classes", "samples", "validation_samples", "noise"})
     EXPECT_EQ(error_of({fmt::format("data.{}=3", key)}, hdf5),
               fmt::format("--set data.{0}=3: data.{0}, got 3{1}", key, only));
@@ -281,6 +284,23 @@ TEST(RunConfig, NormalisationHasOneValueOrOnePerChannel) {
   }
 }
 
+TEST(RunConfig, EverySourceOfFilesNeedsItsPath) {
+  const std::vector<std::pair<std::string, std::string>> sources = {{"hdf5", "an HDF5 file"},
+                                                                    {"idx", "a folder of IDX files"},
+                                                                    {"cifar", "a folder of CIFAR's binary files"},
+                                                                    {"npy", "a folder of .npy files"},
+                                                                    {"npz", "a .npz file"}};
+  for (const auto& [source, what] : sources) {
+    const std::string text = fmt::format("[data]\nsource = \"{}\"\nbatch = 1\n[train]\nsteps = 1\n", source);
+    EXPECT_EQ(error_of({}, text), fmt::format("models/m.toml:1: data.path, got nothing expected the path of {}. it is "
+                                              "relative to the model file",
+                                              what));
+    EXPECT_EQ(read(text, {"data.path=x"}).data.path, "x");
+  }
+  EXPECT_EQ(error_of({"data.labels=both"}, "[data]\nsource = \"cifar\"\npath = \"c\"\nbatch = 1\n[train]\nsteps = 1\n"),
+            "--set data.labels=both: data.labels, got \"both\" (string) expected one of fine, coarse");
+}
+
 TEST(RunConfig, ModelNames) {
   EXPECT_EQ(read(minimal, {}, "a/my net.toml").model_name, "my_net");
   EXPECT_EQ(read(minimal, {}, "").model_name, "model");
@@ -316,10 +336,12 @@ TEST(RunConfig, RangesAndWords) {
       {"data.batch=0", "data.batch, got 0 (integer) expected at least 1"},
       {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1"},
       {"data.batch=many", "data.batch, got \"many\" (string) expected an integer"},
-      {"data.source=idx",
-       "data.source, got \"idx\" (string) expected one of synthetic, hdf5. \"idx\" is not supported yet"},
+      {"data.source=tokens",
+       "data.source, got \"tokens\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz. \"tokens\" is not "
+       "supported yet"},
       {"data.source=hfd5",
-       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5. did you mean \"hdf5\"?"},
+       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz. did you mean "
+       "\"hdf5\"?"},
       {"data.samples=0", "data.samples, got 0 (integer) expected at least 1"},
       {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0"},
       {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0"},

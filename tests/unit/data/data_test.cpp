@@ -1,3 +1,4 @@
+#include "data/bytes.hpp"
 #include "data/loader.hpp"
 #include "data/order.hpp"
 #include "data/part.hpp"
@@ -8,9 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
+#include <string>
 
 namespace {
 
@@ -192,6 +197,36 @@ TEST(Loader, ValidationCountsEverySampleOnce) {
   }
   EXPECT_EQ(rows, 7);
   EXPECT_DOUBLE_EQ(total, 1);
+}
+
+TEST(Sources, TheConfigurationKnowsExactlyTheReadersThereAre) {
+  // Each name is taken where settings are read, or refused for what else it needs; an unknown one lists them all.
+  std::string listed;
+  try {
+    config::read_run_config(config::Table::parse("[data]\nsource = \"?\"\n", "m.toml"));
+  } catch (const Error& error) {
+    listed = error.what();
+  }
+  EXPECT_EQ(listed, fmt::format("m.toml:2: data.source, got \"?\" (string) expected one of {}",
+                                fmt::join(source_names(), ", ")));
+}
+
+TEST(Bytes, AFileThatBecomesShorterIsNamed) {
+  const std::string path = testing::TempDir() + "shorter.bin";
+  std::ofstream(path) << "0123456789";
+  const Bytes bytes = Bytes::open(path, 5), kept = Bytes::open(path, 10);
+  std::filesystem::resize_file(path, 4);
+  std::array<char, 6> text{};
+  kept.read(4, 6, text.data());
+  EXPECT_EQ(std::string(text.data(), 6), "456789");
+  try {
+    bytes.read(2, 6, text.data());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(),
+              path + ": got an end at byte 4 expected 10 bytes. the file has become shorter since it was opened");
+  }
+  std::filesystem::remove(path);
 }
 
 class BrokenReader : public Reader {
