@@ -12,6 +12,7 @@ namespace source = Kokkos::Experimental;
 namespace source = Kokkos;
 #endif
 
+using source::erf;
 using source::exp;
 using source::expm1;
 using source::fabs;

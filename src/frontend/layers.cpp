@@ -56,6 +56,32 @@ Append read_pointwise(const Table& table, const ModelOptions&) {
   };
 }
 
+/// Reads a real number that must be at least 0.
+double read_factor(const Table& table, std::string_view key, double fallback) {
+  const double value = table.real(key, fallback);
+  if (value < 0) table.reject(key, "a number of at least 0");
+  return value;
+}
+
+Append read_leaky_relu(const Table& table, const ModelOptions&) {
+  return [slope = read_factor(table, "slope", 0.01)](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::pointwise_layer(graph, name, "leaky_relu", inputs[0], {{"slope", slope}});
+  };
+}
+
+Append read_elu(const Table& table, const ModelOptions&) {
+  return [alpha = read_factor(table, "alpha", 1)](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::pointwise_layer(graph, name, "elu", inputs[0], {{"alpha", alpha}});
+  };
+}
+
+Append read_gelu(const Table& table, const ModelOptions&) {
+  const std::string kind = table.word("approximate", "none", {.now = {"none", "tanh"}});
+  return [kind](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::pointwise_layer(graph, name, "gelu", inputs[0], {{"approximate", kind}});
+  };
+}
+
 Append read_pool(const Table& table, const ModelOptions&) {
   table.known({"kernel", "stride", "padding"});
   ops::PoolOptions options{.kernel = table.pair("kernel", required, from_one)};
@@ -119,6 +145,11 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "relu", .read = read_pointwise},
       {.op = "tanh", .read = read_pointwise},
       {.op = "sigmoid", .read = read_pointwise},
+      {.op = "leaky_relu", .read = read_leaky_relu},
+      {.op = "elu", .read = read_elu},
+      {.op = "gelu", .read = read_gelu},
+      {.op = "silu", .read = read_pointwise},
+      {.op = "hard_swish", .read = read_pointwise},
       {.op = "max_pool", .read = read_pool},
       {.op = "avg_pool", .read = read_pool},
       {.op = "global_avg_pool", .read = read_global_avg_pool},
@@ -138,12 +169,10 @@ const std::vector<std::string>& later_layers() {
                                                  "conv3d",
                                                  "conv_transpose2d",
                                                  "embedding",
-                                                 "gelu",
                                                  "group_norm",
                                                  "gru",
                                                  "identity",
                                                  "layer_norm",
-                                                 "leaky_relu",
                                                  "lrn",
                                                  "lstm",
                                                  "matmul",
@@ -152,7 +181,6 @@ const std::vector<std::string>& later_layers() {
                                                  "positional_embedding",
                                                  "reshape",
                                                  "rms_norm",
-                                                 "silu",
                                                  "softmax",
                                                  "transpose",
                                                  "upsample"};
@@ -173,8 +201,9 @@ ops::Scheme read_init(const Table& table, ops::Scheme fallback) {
 
 std::string read_activation(const Table& table) {
   if (!table.has("activation")) return "";
-  return table.word("activation", required,
-                    {.now = {"relu", "tanh", "sigmoid"}, .later = {"gelu", "silu", "leaky_relu", "softmax"}});
+  std::vector<std::string> names;
+  for (const auto& [name, defaults] : ops::activations()) names.push_back(name);
+  return table.word("activation", required, {.now = names, .later = {"softmax"}});
 }
 
 } // namespace soybean::frontend

@@ -41,7 +41,7 @@ const std::vector<std::string>& later_layers();
 
 /// Key `init` of a layer or model.
 ops::Scheme read_init(const config::Table& table, ops::Scheme fallback);
-/// Key `activation`: "relu", "tanh", "sigmoid", or "" when absent.
+/// Key `activation`: one of ops::activations(), or "" when absent.
 std::string read_activation(const config::Table& table);
 
 } // namespace soybean::frontend

@@ -25,6 +25,97 @@ struct Sigmoid {
   }
 };
 
+template<class T>
+struct LeakyRelu {
+  T slope;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const { return x < T(0) ? slope * x : x; }
+};
+template<class T>
+struct Elu {
+  T alpha;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    const T below = alpha * device::math::expm1(x);
+    return x < T(0) ? below : x;
+  }
+};
+struct Silu {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return x / (T(1) + device::math::exp(-x));
+  }
+};
+struct HardSwish { // x·min(max(x + 3, 0), 6)/6
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return x * device::math::min(device::math::max(x + T(3), T(0)), T(6)) / T(6);
+  }
+};
+struct Gelu { // x·Φ(x), Φ the normal distribution
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    constexpr T root_half = T(0.70710678118654752440);
+    return T(0.5) * x * (T(1) + device::math::erf(x * root_half));
+  }
+};
+/// The argument of GELU's tanh approximation: √(2/π)·(x + 0.044715·x³).
+template<class T>
+struct GeluArgument {
+  static constexpr T factor = T(0.79788456080286535588), cubic = T(0.044715);
+  KOKKOS_INLINE_FUNCTION static T value(T x) { return factor * (x + cubic * x * x * x); }
+  KOKKOS_INLINE_FUNCTION static T slope(T x) { return factor * (T(1) + T(3) * cubic * x * x); }
+};
+struct GeluTanh {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return T(0.5) * x * (T(1) + device::math::tanh(GeluArgument<T>::value(x)));
+  }
+};
+
+// dx from dy and the activation's result y.
+template<class T>
+struct LeakyReluGrad { // y has x's sign, since slope >= 0
+  T slope;
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T y) const { return y <= T(0) ? slope * dy : dy; }
+};
+template<class T>
+struct EluGrad { // alpha·exp(x) = y + alpha
+  T alpha;
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T y) const {
+    const T below = dy * (y + alpha);
+    return y < T(0) ? below : dy;
+  }
+};
+// dx from dy and x.
+struct SiluGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    const T s = T(1) / (T(1) + device::math::exp(-x));
+    return dy * s * (T(1) + x * (T(1) - s));
+  }
+};
+struct HardSwishGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    const T inner = dy * (x / T(3) + T(0.5));
+    return x < T(-3) ? T(0) : x <= T(3) ? inner : dy;
+  }
+};
+struct GeluGrad { // Φ(x) + x·φ(x)
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    constexpr T root_half = T(0.70710678118654752440), density = T(0.39894228040143267794);
+    const T below = T(0.5) * (T(1) + device::math::erf(x * root_half));
+    return dy * (below + x * density * device::math::exp(T(-0.5) * x * x));
+  }
+};
+struct GeluTanhGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    const T t = device::math::tanh(GeluArgument<T>::value(x));
+    return dy * T(0.5) * (T(1) + t + x * (T(1) - t * t) * GeluArgument<T>::slope(x));
+  }
+};
+
 // dx from dy and the activation's result y.
 struct ReluGrad {
   template<class T>

@@ -102,15 +102,47 @@ TensorId dense_layer(Graph& graph, const std::string& name, TensorId x, const De
   return options.bias ? add_bias(graph, name, y, bias_initializer(options.init, fan)) : y;
 }
 
-TensorId pointwise_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x) {
-  return single(graph, name, op, {}, {x});
+const std::vector<std::pair<std::string, graph::Attributes>>& activations() {
+  static const std::vector<std::pair<std::string, graph::Attributes>> all = {
+      {"relu", {}},
+      {"leaky_relu", {{"slope", 0.01}}},
+      {"elu", {{"alpha", 1.0}}},
+      {"gelu", {{"approximate", std::string("none")}}},
+      {"silu", {}},
+      {"hard_swish", {}},
+      {"tanh", {}},
+      {"sigmoid", {}},
+  };
+  return all;
+}
+
+namespace {
+
+graph::Attributes activation_defaults(const std::string& op) {
+  for (const auto& [name, attributes] : activations())
+    if (name == op) return attributes;
+  throw Bug(fmt::format("'{}' is no activation", op));
+}
+
+} // namespace
+
+TensorId pointwise_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x,
+                         const graph::Attributes& attributes) {
+  graph::Attributes all = activation_defaults(op);
+  for (const auto& [key, value] : attributes.items()) all.set(key, value);
+  return single(graph, name, op, all, {x});
 }
 
 TensorId activate(Graph& graph, const std::string& op, TensorId x) {
   const graph::NodeId producer = graph.tensors[x].producer;
   ensure(producer != graph::none && graph.nodes[producer].layer != graph::none, "activation of no layer");
   const std::int32_t layer = graph.nodes[producer].layer;
-  return append(graph, {.name = graph.layers[layer].name + "." + op, .op = op, .inputs = {x}, .layer = layer}).front();
+  return append(graph, {.name = graph.layers[layer].name + "." + op,
+                        .op = op,
+                        .attributes = activation_defaults(op),
+                        .inputs = {x},
+                        .layer = layer})
+      .front();
 }
 
 TensorId pool_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x,

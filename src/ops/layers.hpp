@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace soybean::ops {
@@ -53,9 +54,13 @@ struct DenseOptions {
 graph::TensorId dense_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                             const DenseOptions& options);
 
-/// op: "relu", "tanh" or "sigmoid".
-graph::TensorId pointwise_layer(graph::Graph& graph, const std::string& name, const std::string& op, graph::TensorId x);
-/// The same as a further node `<layer>.<op>` of the layer that made x (a layer's `activation` key).
+/// The operators a layer's `activation` key may name, with PyTorch's defaults of their attributes.
+const std::vector<std::pair<std::string, graph::Attributes>>& activations();
+/// op: one of activations(). `attributes` replace defaults: leaky_relu: slope (0.01); elu: alpha (1); gelu: approximate
+/// ("none", or "tanh").
+graph::TensorId pointwise_layer(graph::Graph& graph, const std::string& name, const std::string& op, graph::TensorId x,
+                                const graph::Attributes& attributes = {});
+/// The same, with its defaults, as a further node `<layer>.<op>` of the layer that made x (a layer's `activation` key).
 graph::TensorId activate(graph::Graph& graph, const std::string& op, graph::TensorId x);
 
 struct PoolOptions {

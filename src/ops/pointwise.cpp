@@ -1,6 +1,10 @@
-// Activations y = f(x) whose derivative is a function of y: relu, tanh, sigmoid. The backward node runs where y lives.
+// Activations y = f(x). The gradient is a function of y where y tells it (relu, leaky_relu, elu, tanh, sigmoid), else
+// of x; either way it runs where the forward node does.
+#include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
+
+#include <cmath>
 
 namespace soybean::ops {
 namespace {
@@ -18,33 +22,75 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
   return {elementwise_result(graph, node, 2)};
 }
 
+/// At least 0: the result has the operand's sign, and the gradient can be told from it.
+void expect_factor(const Graph& graph, const Node& node, std::string_view name) {
+  const double value = node.attributes.real(name);
+  if (!(value >= 0 && std::isfinite(value)))
+    fail("{}: {}, got {} expected a finite number of at least 0", where(graph, node), name, value);
+}
+
+std::vector<Result> infer_leaky_relu(const Graph& graph, const Node& node) {
+  expect_factor(graph, node, "slope");
+  return infer(graph, node);
+}
+
+std::vector<Result> infer_elu(const Graph& graph, const Node& node) {
+  expect_factor(graph, node, "alpha");
+  return infer(graph, node);
+}
+
+std::vector<Result> infer_gelu(const Graph& graph, const Node& node) {
+  const std::string& kind = node.attributes.text("approximate");
+  if (kind != "none" && kind != "tanh")
+    fail("{}: approximate, got '{}' expected none or tanh", where(graph, node), kind);
+  return infer(graph, node);
+}
+
 Form form_of(const Graph& graph, const Node& node) {
   return elementwise_form(graph, node, false);
 }
 
-void gradient(Backward& backward, const Node& node) {
-  const graph::TensorId y = node.outputs[0];
+void contribute(Backward& backward, const Node& node, graph::TensorId known) {
   backward.contribute(node, node.inputs[0],
-                      {.op = node.op + "_grad", .inputs = {backward.gradient_of(y), y}, .twin = backward.id_of(node)});
+                      {.op = node.op + "_grad",
+                       .attributes = node.attributes,
+                       .inputs = {backward.gradient_of(node.outputs[0]), known},
+                       .twin = backward.id_of(node)});
 }
 
-double twice(const Graph& graph, const Node& node) {
-  return 2 * result_elements(graph, node);
+void gradient_by_result(Backward& backward, const Node& node) {
+  contribute(backward, node, node.outputs[0]);
 }
 
-double four_times(const Graph& graph, const Node& node) {
-  return 4 * result_elements(graph, node);
+void gradient_by_operand(Backward& backward, const Node& node) {
+  contribute(backward, node, node.inputs[0]);
+}
+
+/// Operations per element, those of a power of two or division counted as one, an exponential as four.
+template<int count>
+double per_element(const Graph& graph, const Node& node) {
+  return count * result_elements(graph, node);
 }
 
 } // namespace
 
 std::vector<Operator> pointwise_family() {
-  return {{"relu", infer, form_of, gradient, result_elements, {0}},
-          {"relu_grad", infer_grad, form_of, nullptr, result_elements, {0}},
-          {"tanh", infer, form_of, gradient, four_times, {0}},
-          {"tanh_grad", infer_grad, form_of, nullptr, twice, {0}},
-          {"sigmoid", infer, form_of, gradient, four_times, {0}},
-          {"sigmoid_grad", infer_grad, form_of, nullptr, twice, {0}}};
+  return {{"relu", infer, form_of, gradient_by_result, per_element<1>, {0}},
+          {"relu_grad", infer_grad, form_of, nullptr, per_element<1>, {0}},
+          {"tanh", infer, form_of, gradient_by_result, per_element<4>, {0}},
+          {"tanh_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
+          {"sigmoid", infer, form_of, gradient_by_result, per_element<4>, {0}},
+          {"sigmoid_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
+          {"leaky_relu", infer_leaky_relu, form_of, gradient_by_result, per_element<1>, {0}},
+          {"leaky_relu_grad", infer_grad, form_of, nullptr, per_element<1>, {0}},
+          {"elu", infer_elu, form_of, gradient_by_result, per_element<5>, {0}},
+          {"elu_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
+          {"gelu", infer_gelu, form_of, gradient_by_operand, per_element<8>, {0}},
+          {"gelu_grad", infer_grad, form_of, nullptr, per_element<16>, {0}},
+          {"silu", infer, form_of, gradient_by_operand, per_element<6>, {0}},
+          {"silu_grad", infer_grad, form_of, nullptr, per_element<9>, {0}},
+          {"hard_swish", infer, form_of, gradient_by_operand, per_element<5>, {0}},
+          {"hard_swish_grad", infer_grad, form_of, nullptr, per_element<3>, {0}}};
 }
 
 } // namespace soybean::ops

@@ -81,6 +81,27 @@ def unary(name, keys, f):
 unary("relu", ["relu"], F.relu)
 unary("tanh", ["tanh"], torch.tanh)
 unary("sigmoid", ["sigmoid"], torch.sigmoid)
+unary("leaky_relu", ["leaky_relu"], F.leaky_relu)
+unary("leaky_relu_slope", ["leaky_relu", "slope = 0.3"], lambda x: F.leaky_relu(x, 0.3))
+unary("elu", ["elu"], F.elu)
+unary("elu_alpha", ["elu", "alpha = 0.4"], lambda x: F.elu(x, 0.4))
+unary("gelu", ["gelu"], F.gelu)
+unary("gelu_tanh", ["gelu", 'approximate = "tanh"'], lambda x: F.gelu(x, approximate="tanh"))
+unary("silu", ["silu"], F.silu)
+unary("hard_swish", ["hard_swish"], F.hardswish)
+
+
+@case("activations_of_layers", """  { op = "dense", name = "a", units = 5, activation = "gelu" },
+  { op = "dense", name = "b", units = 4, activation = "hard_swish" },
+  { op = "dense", name = "c", units = 4, activation = "elu" },
+  { op = "dense", name = "d", units = 3, activation = "leaky_relu" },""", sample=(6,), batch=3)
+def _(run):
+    x = run.x
+    for name, units, activation in (("a", 5, F.gelu), ("b", 4, F.hardswish), ("c", 4, F.elu), ("d", 3, F.leaky_relu)):
+        weight = run.parameter(f"{name}.weight", units, x.shape[1])
+        x = activation(F.linear(x, weight, run.parameter(f"{name}.bias", units)))
+    return x
+
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,29 @@ Graph sigmoid(DType precision, const Sizes& s) {
   return pointwise(precision, s, "sigmoid");
 }
 
+Graph activated(DType precision, const Sizes& s, const std::string& op, const graph::Attributes& attributes = {}) {
+  Graph graph = start(precision);
+  return finish(graph, ops::pointwise_layer(graph, "y", op, scaled_images(graph, s), attributes));
+}
+Graph leaky_relu(DType precision, const Sizes& s) {
+  return activated(precision, s, "leaky_relu", {{"slope", 0.2}});
+}
+Graph elu(DType precision, const Sizes& s) {
+  return activated(precision, s, "elu", {{"alpha", 0.7}});
+}
+Graph gelu(DType precision, const Sizes& s) {
+  return activated(precision, s, "gelu");
+}
+Graph gelu_tanh(DType precision, const Sizes& s) {
+  return activated(precision, s, "gelu", {{"approximate", std::string("tanh")}});
+}
+Graph silu(DType precision, const Sizes& s) {
+  return activated(precision, s, "silu");
+}
+Graph hard_swish(DType precision, const Sizes& s) {
+  return activated(precision, s, "hard_swish");
+}
+
 Graph convolution(DType precision, const Sizes& s, ops::Conv2dOptions options) {
   Graph graph = start(precision);
   if (options.channels == 0) options.channels = s.units;
@@ -126,6 +149,12 @@ const std::vector<Case>& cases() {
       {"relu", relu},
       {"tanh", tanh},
       {"sigmoid", sigmoid},
+      {"leaky_relu", leaky_relu},
+      {"elu", elu},
+      {"gelu", gelu},
+      {"gelu_tanh", gelu_tanh},
+      {"silu", silu},
+      {"hard_swish", hard_swish},
       {"conv_padded", conv_padded},
       {"conv_pointwise", conv_pointwise},
       {"conv_strided", conv_strided},

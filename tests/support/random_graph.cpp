@@ -129,14 +129,20 @@ private:
   TensorId pointwise(TensorId x) {
     if (chance(40))
       return ops::dropout_layer(graph_, name("dropout"), x, 0.1 * static_cast<double>(between(0, 6)), seed_);
-    const std::string op = chance(40) ? "relu" : chance(50) ? "tanh" : "sigmoid";
+    const std::string op = any_activation();
     return ops::pointwise_layer(graph_, name(op), op, x);
   }
 
   /// The activation of a layer, if any.
   TensorId activation(TensorId x) {
     if (chance(40)) return x;
-    return ops::activate(graph_, chance(60) ? "relu" : chance(50) ? "tanh" : "sigmoid", x);
+    return ops::activate(graph_, any_activation(), x);
+  }
+  std::string any_activation() {
+    if (chance(40)) return "relu";
+    return ops::activations()[static_cast<std::size_t>(
+                                  between(0, static_cast<std::int64_t>(ops::activations().size()) - 1))]
+        .first;
   }
 
   TensorId dense(TensorId x, std::int64_t units) {

@@ -69,6 +69,7 @@ inline graph::Graph every_operator() {
   x = pool_layer(g, "avg", "avg_pool", x, {.kernel = {3, 3}, .stride = Pair{1, 1}, .padding = {1, 1}});
   const graph::TensorId a = pointwise_layer(g, "tanh", "tanh", x), b = pointwise_layer(g, "sigmoid", "sigmoid", x);
   x = add_layer(g, "add", {mul_layer(g, "mul", a, b), x});
+  for (const std::string op : {"leaky_relu", "elu", "gelu", "silu", "hard_swish"}) x = pointwise_layer(g, op, op, x);
   x = dropout_layer(g, "drop", x, 0.5, 7);
   x = global_avg_pool_layer(g, "gap", x);
   x = flatten_layer(g, "flat", x);

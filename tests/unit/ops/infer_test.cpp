@@ -421,4 +421,18 @@ TEST(Verify, ComparesResultsWithWhatOperatorsInfer) {
   EXPECT_EQ(tampered([](graph::Tensor& t) { t.spatial = 2; }), "tensor 'flat' is not what its operator infers");
 }
 
+TEST(InferActivations, RefuseAttributesThatAreNot) {
+  const auto with = [](const std::string& op, const graph::Attributes& attributes) {
+    return error_of([&] {
+      Graph g{.name = "bad"};
+      pointwise_layer(g, "act", op, input_source(g, 2, {3}), attributes);
+    });
+  };
+  EXPECT_EQ(with("leaky_relu", {{"slope", -0.5}}),
+            "layer 'act' (leaky_relu): slope, got -0.5 expected a finite number of at least 0");
+  EXPECT_EQ(with("elu", {{"alpha", -1.0}}), "layer 'act' (elu): alpha, got -1 expected a finite number of at least 0");
+  EXPECT_EQ(with("gelu", {{"approximate", std::string("sigmoid")}}),
+            "layer 'act' (gelu): approximate, got 'sigmoid' expected none or tanh");
+}
+
 } // namespace
