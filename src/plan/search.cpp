@@ -129,7 +129,8 @@ Solution solve(const Problem& problem, const Limits& limits) {
     relaxation.sweep();
     if (relaxation.bound() >= never) return none_as_cheap();
     const Order order = effort(problem, sizes_of(relaxation.values()));
-    const bool settled = sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096;
+    const bool settled =
+        sweep == most_sweeps - 1 || (sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096);
     if (fits(order, limits.table_entries) && (order.work <= limits.easy_work || settled))
       return proven(minimise_over(problem, relaxation.values(), order), limits.incumbent);
     if (sweep == 1) { // a plan close to the bound lets it exclude more
