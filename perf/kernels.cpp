@@ -63,7 +63,9 @@ std::vector<Line> time_kernels(const train::Job& job, runtime::Executor& executo
     const program::Instruction& instruction = program.instructions[i];
     if (instruction.kind != program::Kind::compute) continue;
     const graph::Node& node = job.graph.nodes[instruction.node];
-    Line line{.op = node.op, .name = node.name, .flops = ops::flops(job.graph, node)};
+    Line line{
+        .op = program::operators(job.graph, instruction), .name = node.name, .flops = ops::flops(job.graph, node)};
+    for (const graph::NodeId n : instruction.epilogue) line.flops += ops::flops(job.graph, job.graph.nodes[n]);
     for (const auto* buffers : {&instruction.inputs, &instruction.outputs})
       for (const program::BufferId b : *buffers) {
         const device::TensorView view = executor.view(train::train_program, b);

@@ -35,6 +35,7 @@ struct Conv {
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t padding_h = 0, padding_w = 0;
   std::int64_t dilation_h = 1, dilation_w = 1; ///< 1: neighbouring pixels
+  bool bias = false; ///< forward: the bias of its channel is added to every output; then the sums must not be empty
   auto operator<=>(const Conv&) const = default;
 
   std::int64_t out_height() const { return (height + 2 * padding_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
@@ -51,8 +52,11 @@ std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pas
 /// The library's name of the implementation, for tests and reports; "none" when there is nothing to compute.
 std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass);
 
-/// y = x * w. Scratch: 64-byte aligned. An output whose sum is empty becomes zero.
-void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch);
+/// Whether the library adds a bias in the same call; if not, conv.bias must be false.
+bool conv_takes_bias(const Exec& exec);
+/// y = x * w (+ bias [out_channels]). Scratch: 64-byte aligned. An output whose sum is empty becomes zero.
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,
+                  const float* bias = nullptr);
 /// dx = dy *ᵀ w
 void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch);
 /// dw = Σ over batch and positions of dy · x
@@ -64,10 +68,13 @@ void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, 
 struct Matmul {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;
+  bool bias = false; ///< that of its column is added to every element; then k must not be 0
   auto operator<=>(const Matmul&) const = default;
 };
 
 std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape);
-void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch);
+/// `bias`: [n], if the shape says so.
+void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch,
+            const float* bias = nullptr);
 
 } // namespace soybean::device

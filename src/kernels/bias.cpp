@@ -4,11 +4,21 @@
 
 #include "device/reduce.hpp"
 #include "device/rows.hpp"
+#include "kernels/formulas.hpp"
 #include "kernels/layout.hpp"
 
 namespace soybean::kernels {
 
-void bias(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y) {
+namespace {
+
+struct Same {
+  KOKKOS_INLINE_FUNCTION float operator()(float x) const { return x; }
+};
+
+/// y[b, c, …] = f(x[b, c, …] + bias[c])
+template<class F>
+void biased(const Exec& exec, const char* label, F f, const TensorView& x, const TensorView& bias,
+            const TensorView& y) {
   expect(x, DType::f32);
   expect(bias, DType::f32);
   expect_alike(x, y);
@@ -18,8 +28,18 @@ void bias(const Exec& exec, const TensorView& x, const TensorView& bias, const T
   float* to = y.as<float>();
   const std::int64_t stride = channels;
   device::rows_for(
-      exec, rows, channels, "soybean::bias",
-      KOKKOS_LAMBDA(std::int64_t row, std::int64_t c) { to[row * stride + c] = from[row * stride + c] + shift[c]; });
+      exec, rows, channels, label,
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t c) { to[row * stride + c] = f(from[row * stride + c] + shift[c]); });
+}
+
+} // namespace
+
+void bias(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y) {
+  biased(exec, "soybean::bias", Same{}, x, bias, y);
+}
+
+void bias_relu(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y) {
+  biased(exec, "soybean::bias_relu", formulas::Relu{}, x, bias, y);
 }
 
 void bias_grad(const Exec& exec, const TensorView& dy, const TensorView& dbias, void* scratch) {

@@ -6,6 +6,8 @@ namespace soybean::kernels {
 
 /// y[b, c, …] = x[b, c, …] + bias[c]; y may be x.
 void bias(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y);
+/// The same, and relu of it.
+void bias_relu(const Exec& exec, const TensorView& x, const TensorView& bias, const TensorView& y);
 /// dbias[c] = Σ dy[b, c, …] over everything but c. scratch: bias_grad_scratch(exec, dy) bytes.
 void bias_grad(const Exec& exec, const TensorView& dy, const TensorView& dbias, void* scratch);
 std::int64_t bias_grad_scratch(const Exec& exec, const TensorView& dy);

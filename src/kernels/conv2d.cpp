@@ -1,6 +1,7 @@
 #include "kernels/conv2d.hpp"
 
 #include "base/error.hpp"
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 
 namespace soybean::kernels {
@@ -67,10 +68,26 @@ void expect_floats(const Call& call) {
 
 } // namespace
 
+namespace {
+
+/// The forward pass as the vendor layer is asked for it: with the epilogue's bias where it takes one.
+Conv vendor_conv(const Exec& exec, const Call& call, const Epilogue& epilogue) {
+  Conv conv = forward_conv(call);
+  conv.bias = epilogue.bias != nullptr && device::conv_takes_bias(exec);
+  return conv;
+}
+
+} // namespace
+
 void run_conv2d(const Exec& exec, const Call& call) {
   expect_floats(call);
-  device::conv_forward(exec, forward_conv(call), call.inputs[0].as<float>(), call.inputs[1].as<float>(),
-                       call.outputs[0].as<float>(), call.scratch);
+  Epilogue epilogue = epilogue_of(call);
+  const Conv conv = vendor_conv(exec, call, epilogue);
+  const float* bias = conv.bias ? epilogue.bias->as<float>() : nullptr;
+  device::conv_forward(exec, conv, call.inputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
+                       call.scratch, bias);
+  if (conv.bias) epilogue.bias = nullptr;
+  finish(exec, epilogue, call.outputs[0]);
 }
 
 void run_conv2d_grad_input(const Exec& exec, const Call& call) {
@@ -86,7 +103,7 @@ void run_conv2d_grad_weight(const Exec& exec, const Call& call) {
 }
 
 std::int64_t scratch_conv2d(const Exec& exec, const Call& call) {
-  return device::conv_scratch_bytes(exec, forward_conv(call), ConvPass::forward);
+  return device::conv_scratch_bytes(exec, vendor_conv(exec, call, epilogue_of(call)), ConvPass::forward);
 }
 std::int64_t scratch_conv2d_grad_input(const Exec& exec, const Call& call) {
   return device::conv_scratch_bytes(exec, grad_input_conv(call), ConvPass::backward_data);

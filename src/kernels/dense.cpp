@@ -1,6 +1,7 @@
 #include "kernels/dense.hpp"
 
 #include "base/error.hpp"
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 
 namespace soybean::kernels {
@@ -19,11 +20,11 @@ void expect_dense(const graph::Node& node, const TensorView& x, const TensorView
                            to_string(weight.box), to_string(y.box)));
 }
 
-void run(const Exec& exec, const Call& call, const Matmul& product) {
+void run(const Exec& exec, const Call& call, const Matmul& product, const float* bias = nullptr) {
   for (const TensorView& view : call.inputs) expect(view, DType::f32);
   expect(call.outputs[0], DType::f32);
   device::matmul(exec, product, call.inputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
-                 call.scratch);
+                 call.scratch, bias);
 }
 
 } // namespace
@@ -46,8 +47,21 @@ device::Matmul dense_grad_weight_product(const Call& call) {
   return {.m = dy.extent(1), .n = x.extent(1), .k = dy.extent(0), .a_transposed = true};
 }
 
+namespace {
+
+/// The product with the epilogue's bias.
+Matmul biased_product(const Call& call, const Epilogue& epilogue) {
+  Matmul product = dense_product(call);
+  product.bias = epilogue.bias != nullptr;
+  return product;
+}
+
+} // namespace
+
 void run_dense(const Exec& exec, const Call& call) {
-  run(exec, call, dense_product(call));
+  const Epilogue epilogue = epilogue_of(call);
+  run(exec, call, biased_product(call, epilogue), epilogue.bias ? epilogue.bias->as<float>() : nullptr);
+  finish(exec, {.relu = epilogue.relu}, call.outputs[0]);
 }
 void run_dense_grad_input(const Exec& exec, const Call& call) {
   run(exec, call, dense_grad_input_product(call));
@@ -57,7 +71,7 @@ void run_dense_grad_weight(const Exec& exec, const Call& call) {
 }
 
 std::int64_t scratch_dense(const Exec& exec, const Call& call) {
-  return device::matmul_scratch_bytes(exec, dense_product(call));
+  return device::matmul_scratch_bytes(exec, biased_product(call, epilogue_of(call)));
 }
 std::int64_t scratch_dense_grad_input(const Exec& exec, const Call& call) {
   return device::matmul_scratch_bytes(exec, dense_grad_input_product(call));

@@ -17,7 +17,8 @@ using device::TensorView;
 
 struct Call {
   const graph::Node& node;
-  std::span<const TensorView> inputs;  ///< blocks in the tilings the node's form asks for
+  std::span<const graph::Node* const> epilogue = {}; ///< where the kernel takes one: nodes to follow on the result
+  std::span<const TensorView> inputs;  ///< blocks as the nodes' forms ask: the node's, then the epilogue's further ones
   std::span<const TensorView> outputs; ///< written completely; result i may be the memory of input ops in_place names
   void* scratch = nullptr;             ///< scratch_bytes(…) bytes, 64-byte aligned
   bool training = true;                ///< false: dropout passes through
@@ -28,6 +29,8 @@ struct Kernel {
   void (*run)(const Exec&, const Call&);
   /// Scratch a call with these blocks needs; nullptr: none. Only boxes, shapes and layouts of the views are read.
   std::int64_t (*scratch_bytes)(const Exec&, const Call&);
+  /// Runs a `bias` and a `relu` that follow on its result in the same call; others run them as calls of their own.
+  bool takes_epilogue = false;
 };
 
 /// f32: Kokkos and the vendor library. f64: the plain reference (x_reference.cpp), host only.

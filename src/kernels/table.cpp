@@ -19,10 +19,10 @@ namespace {
 /// One row per operator: Kokkos kernels and the vendor library.
 const std::vector<Kernel>& fast_table() {
   static const std::vector<Kernel> rows = {
-      {"conv2d", run_conv2d, scratch_conv2d},
+      {"conv2d", run_conv2d, scratch_conv2d, true},
       {"conv2d_grad_input", run_conv2d_grad_input, scratch_conv2d_grad_input},
       {"conv2d_grad_weight", run_conv2d_grad_weight, scratch_conv2d_grad_weight},
-      {"dense", run_dense, scratch_dense},
+      {"dense", run_dense, scratch_dense, true},
       {"dense_grad_input", run_dense_grad_input, scratch_dense_grad_input},
       {"dense_grad_weight", run_dense_grad_weight, scratch_dense_grad_weight},
       {"bias", run_bias, nullptr},

@@ -1,6 +1,7 @@
 // The table of passes. One row and one function (or source file) each; every pass keeps the program valid.
 #include "base/error.hpp"
 #include "ops/operator.hpp"
+#include "program/fuse.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>
@@ -76,6 +77,7 @@ void in_place(const graph::Graph& graph, Program& program) {
 
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> table = {
+      {"fuse", "bias and activation run in the call of the convolution or product they follow", fuse},
       {"in_place", "results take the memory of operands that die", in_place},
   };
   return table;

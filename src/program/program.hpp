@@ -32,9 +32,11 @@ enum class Kind : std::uint8_t { compute, start, wait, slice, free };
 
 struct Instruction {
   Kind kind = Kind::compute;
-  graph::NodeId node = graph::none;   ///< compute; for the others the node they serve (for reports)
-  std::vector<BufferId> inputs = {};  ///< compute; start, slice: one; free
-  std::vector<BufferId> outputs = {}; ///< compute; start, slice: one
+  graph::NodeId node = graph::none; ///< compute; for the others the node they serve (for reports)
+  /// compute: nodes that follow `node` in the same call, each on the result of the one before in that one's place.
+  std::vector<graph::NodeId> epilogue = {};
+  std::vector<BufferId> inputs = {}; ///< compute: the node's, then the epilogue's further ones; start, slice: one; free
+  std::vector<BufferId> outputs = {}; ///< compute: the last node's; start, slice: one
   tiling::Step step = {};             ///< start, slice
   std::int32_t token = -1;            ///< start, wait
   bool control = false;               ///< start: metrics, counted apart
@@ -76,6 +78,9 @@ std::vector<PassTime> run_passes(const graph::Graph& graph, Program& program,
 void verify(const graph::Graph& graph, const Program& program);
 /// That, and: operand tilings fit the nodes' forms, and the bytes are the plan's. Throws Bug.
 void verify(const graph::Graph& graph, const plan::Plan& plan, const Program& program);
+
+/// Of a compute instruction: "dense", "conv2d+bias+relu".
+std::string operators(const graph::Graph& graph, const Instruction& compute);
 
 std::string to_string(const graph::Graph& graph, const Program& program);
 std::uint64_t hash(const graph::Graph& graph, const Program& program);

@@ -28,10 +28,8 @@ std::string names(const Program& program, const std::vector<BufferId>& buffers) 
 std::string to_string(const graph::Graph& graph, const Program& program, const Instruction& i) {
   const std::string from = names(program, i.inputs), to = names(program, i.outputs);
   switch (i.kind) {
-  case Kind::compute: {
-    const graph::Node& node = graph.nodes[i.node];
-    return fmt::format("compute {} {}: {} -> {}", node.op, node.name, from, to);
-  }
+  case Kind::compute:
+    return fmt::format("compute {} {}: {} -> {}", operators(graph, i), graph.nodes[i.node].name, from, to);
   case Kind::start:
     return fmt::format("start t{} {}{}{}: {} -> {}, {} elements", i.token, tiling::to_string(i.step.kind),
                        i.step.cut >= 0 ? fmt::format(" cut {}", i.step.cut) : "", i.control ? " control" : "", from, to,
@@ -47,6 +45,12 @@ std::string to_string(const graph::Graph& graph, const Program& program, const I
 }
 
 } // namespace
+
+std::string operators(const graph::Graph& graph, const Instruction& compute) {
+  std::string text = graph.nodes[compute.node].op;
+  for (graph::NodeId n : compute.epilogue) text += "+" + graph.nodes[n].op;
+  return text;
+}
 
 std::string to_string(const graph::Graph& graph, const Program& program) {
   std::string text = fmt::format("program {} mesh {} {}\n", graph.name, tiling::to_string(program.mesh),

@@ -128,20 +128,42 @@ private:
     for (BufferId b : given_) holds_[b] = graph::none;
   }
 
+  /// The node is the next one of the program.
+  void follow(graph::NodeId node) {
+    require(node > last_node_, graph_.nodes[node].name + " is computed out of order");
+    for (graph::NodeId n = last_node_ + 1; n < node; ++n) require(!expected(n), graph_.nodes[n].name + " is left out");
+    last_node_ = node;
+    require(expected(node), graph_.nodes[node].name + " has no place in this program");
+  }
+
+  /// What the instruction reads, node after node; an epilogue's first operand is the one result of the node before it,
+  /// which nobody else may read.
+  std::vector<TensorId> operands(const Instruction& i) {
+    follow(i.node);
+    std::vector<TensorId> tensors = graph_.nodes[i.node].inputs;
+    graph::NodeId before = i.node;
+    for (graph::NodeId n : i.epilogue) {
+      follow(n);
+      const graph::Node& node = graph_.nodes[n];
+      const std::vector<TensorId>& made = graph_.nodes[before].outputs;
+      require(made.size() == 1 && !node.inputs.empty() && node.inputs[0] == made[0],
+              node.name + " does not follow on " + graph_.nodes[before].name);
+      for (graph::NodeId reader : graph_.tensors[made[0]].consumers)
+        require(reader == n || !expected(reader), graph_.tensors[made[0]].name + " is never stored but read");
+      tensors.insert(tensors.end(), node.inputs.begin() + 1, node.inputs.end());
+      before = n;
+    }
+    return tensors;
+  }
+
   void compute(const Instruction& i) {
-    const graph::Node& node = graph_.nodes[i.node];
-    require(i.node > last_node_, node.name + " is computed out of order");
-    for (graph::NodeId n = last_node_ + 1; n < i.node; ++n)
-      require(!expected(n), graph_.nodes[n].name + " is left out");
-    last_node_ = i.node;
-    require(expected(i.node), node.name + " has no place in this program");
-    require(i.inputs.size() == node.inputs.size() && i.outputs.size() == node.outputs.size(),
-            "operands of " + node.name);
+    const std::vector<TensorId> needed = operands(i);
+    const graph::Node& node = graph_.nodes[i.epilogue.empty() ? i.node : i.epilogue.back()];
+    require(i.inputs.size() == needed.size() && i.outputs.size() == node.outputs.size(), "operands of " + node.name);
     for (std::size_t k = 0; k < i.inputs.size(); ++k) {
       read(i.inputs[k]);
-      require(holds_[i.inputs[k]] == node.inputs[k],
-              fmt::format("{} reads {} where it needs {}", node.name, name(i.inputs[k]),
-                          graph_.tensors[node.inputs[k]].name));
+      require(holds_[i.inputs[k]] == needed[k], fmt::format("{} reads {} where it needs {}", node.name,
+                                                            name(i.inputs[k]), graph_.tensors[needed[k]].name));
     }
     for (std::size_t k = 0; k < i.outputs.size(); ++k) write(i.outputs[k], i);
     for (std::size_t k = 0; k < i.outputs.size(); ++k) {
@@ -229,8 +251,17 @@ private:
 
 void check_operands(const graph::Graph& graph, const plan::Plan& plan, const Program& program, const Instruction& i) {
   const graph::Node& node = graph.nodes[i.node];
-  const ops::OperandTilings expected =
-      ops::operand_tilings(ops::form(graph, node), graph, node, plan.mesh, plan.choices[i.node]);
+  const auto tilings_of = [&](graph::NodeId n) {
+    return ops::operand_tilings(ops::form(graph, graph.nodes[n]), graph, graph.nodes[n], plan.mesh, plan.choices[n]);
+  };
+  ops::OperandTilings expected = tilings_of(i.node);
+  for (graph::NodeId n : i.epilogue) {
+    ops::OperandTilings next = tilings_of(n);
+    ensure(next.inputs[0] == expected.outputs[0],
+           fmt::format("program of {}: {} follows {} in another tiling", graph.name, graph.nodes[n].name, node.name));
+    expected.inputs.insert(expected.inputs.end(), next.inputs.begin() + 1, next.inputs.end());
+    expected.outputs = std::move(next.outputs);
+  }
   const auto check = [&](const std::vector<BufferId>& buffers, const std::vector<tiling::Tiling>& tilings) {
     for (std::size_t k = 0; k < buffers.size(); ++k)
       ensure(program.buffers[buffers[k]].tiling == tilings[k],

@@ -25,11 +25,14 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A kernel's call with its blocks in place.
+/// A kernel's call with its blocks in place, and the calls that follow it where it does not take its epilogue along.
 struct Compute {
   const kernels::Kernel* kernel = nullptr;
+  const graph::Node* node = nullptr;
+  std::vector<const graph::Node*> epilogue;
   std::vector<TensorView> inputs, outputs;
   void* scratch = nullptr;
+  std::vector<Compute> after;
 };
 
 /// One instruction, ready to run: which of the two is filled follows from its kind. A wait refers to its start.
@@ -89,6 +92,15 @@ struct Executor::Queued {
 
 namespace {
 
+kernels::Call call_of(const Compute& c, bool training) {
+  return {.node = *c.node,
+          .epilogue = c.epilogue,
+          .inputs = c.inputs,
+          .outputs = c.outputs,
+          .scratch = c.scratch,
+          .training = training};
+}
+
 /// Sizes and prepares the instructions of one program on one rank.
 class Preparer {
 public:
@@ -104,8 +116,7 @@ public:
       const Instruction& instruction = program_.instructions[i];
       std::int64_t need = 0;
       if (instruction.kind == Kind::compute) {
-        const Compute c = compute(instruction, nullptr, nullptr);
-        need = c.kernel->scratch_bytes ? c.kernel->scratch_bytes(context_.exec, call(instruction, c)) : 0;
+        need = scratch_bytes(compute(instruction, nullptr, nullptr));
       } else if (instruction.kind == Kind::start) {
         need = transfer(i, nullptr, nullptr).staging_bytes;
       }
@@ -126,6 +137,7 @@ public:
       case Kind::compute:
         r.compute = compute(instruction, &layout, &arena);
         r.compute.scratch = workspace;
+        for (Compute& after : r.compute.after) after.scratch = workspace;
         break;
       case Kind::slice:
         r.transfer = transfer(i, &layout, &arena);
@@ -144,15 +156,14 @@ public:
     return result;
   }
 
-  kernels::Call call(const Instruction& instruction, const Compute& c) const {
-    return {.node = graph_.nodes[instruction.node],
-            .inputs = c.inputs,
-            .outputs = c.outputs,
-            .scratch = c.scratch,
-            .training = program_.training};
+private:
+  std::int64_t scratch_bytes(const Compute& c) const {
+    std::int64_t need = 0;
+    if (c.kernel->scratch_bytes) need = c.kernel->scratch_bytes(context_.exec, call_of(c, program_.training));
+    for (const Compute& after : c.after) need = std::max(need, scratch_bytes(after));
+    return need;
   }
 
-private:
   TensorView view(BufferId b, const program::Layout* layout, const device::Arena* arena) const {
     void* data = arena ? arena->at(layout->offsets[b]) : nullptr;
     return make_view(graph_, program_, b, boxes_[b], data);
@@ -160,10 +171,29 @@ private:
 
   Compute compute(const Instruction& instruction, const program::Layout* layout, const device::Arena* arena) const {
     Compute c;
-    c.kernel = &kernels::find(graph_.nodes[instruction.node].op, graph_.precision);
+    c.node = &graph_.nodes[instruction.node];
+    c.kernel = &kernels::find(c.node->op, graph_.precision);
     for (BufferId b : instruction.inputs) c.inputs.push_back(view(b, layout, arena));
     for (BufferId b : instruction.outputs) c.outputs.push_back(view(b, layout, arena));
+    if (c.kernel->takes_epilogue)
+      for (graph::NodeId n : instruction.epilogue) c.epilogue.push_back(&graph_.nodes[n]);
+    else
+      unfold(instruction, c);
     return c;
+  }
+
+  /// One call after the other, each in the place of the one before.
+  void unfold(const Instruction& instruction, Compute& c) const {
+    std::size_t used = c.node->inputs.size();
+    for (graph::NodeId n : instruction.epilogue) {
+      Compute& after = c.after.emplace_back();
+      after.node = &graph_.nodes[n];
+      after.kernel = &kernels::find(after.node->op, graph_.precision);
+      after.inputs = c.outputs;
+      for (std::size_t k = 1; k < after.node->inputs.size(); ++k) after.inputs.push_back(c.inputs.at(used++));
+      after.outputs = c.outputs;
+    }
+    c.inputs.resize(c.node->inputs.size());
   }
 
   Transfer transfer(std::size_t index, const program::Layout* layout, const device::Arena* arena,
@@ -394,11 +424,8 @@ void Executor::compute(int program, std::size_t instruction) {
   const Prepared& p = at(program);
   const Ready& r = p.ready.at(instruction);
   ensure(r.kind == Kind::compute, "executor: not a compute instruction");
-  r.compute.kernel->run(context_.exec, {.node = graph_.nodes[p.program.instructions[instruction].node],
-                                        .inputs = r.compute.inputs,
-                                        .outputs = r.compute.outputs,
-                                        .scratch = r.compute.scratch,
-                                        .training = p.program.training});
+  r.compute.kernel->run(context_.exec, call_of(r.compute, p.program.training));
+  for (const Compute& after : r.compute.after) after.kernel->run(context_.exec, call_of(after, p.program.training));
 }
 
 const Executor::Prepared& Executor::at(int program) const {

@@ -11,7 +11,7 @@ namespace {
 std::string describe(const graph::Graph& graph, const program::Program& program, const program::Instruction& i) {
   switch (i.kind) {
   case program::Kind::compute:
-    return fmt::format("{} {}", graph.nodes[i.node].op, graph.nodes[i.node].name);
+    return fmt::format("{} {}", program::operators(graph, i), graph.nodes[i.node].name);
   case program::Kind::start:
     return fmt::format("{} {}", to_string(i.step.kind), program.buffers[i.inputs[0]].name);
   case program::Kind::wait:

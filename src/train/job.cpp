@@ -107,7 +107,7 @@ Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& r
 }
 
 std::vector<program::Program> serial_programs(const graph::Graph& graph) {
-  return lower_both(graph, plan::make_plan(graph, tiling::Mesh{}, {.strategy = "data"}), {});
+  return lower_both(graph, plan::make_plan(graph, tiling::Mesh{}, {.strategy = "data"}), {"fuse"});
 }
 
 } // namespace soybean::train

@@ -43,7 +43,7 @@ graph::Graph make_graph(const config::Table& root, const config::RunConfig& conf
 Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
              const plan::Plan* given = nullptr);
 
-/// A job for one rank with the same graph: what --verify compares with.
+/// Programs for one rank with the same graph, every node an instruction of its own: what --verify compares with.
 std::vector<program::Program> serial_programs(const graph::Graph& graph);
 
 } // namespace soybean::train

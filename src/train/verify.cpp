@@ -126,24 +126,41 @@ void give(const runtime::Context& context, const TensorView& from, const TensorV
     device::zero(context.exec, to.data, to.size() * size_of(to.dtype));
 }
 
+/// Computes a node serially after its operands from the `skip`th on have been given to the parallel instruction, as its
+/// operands from `operand` on. Returns how many those were.
+std::size_t compute_serially(const Pair& pair, std::size_t serial, std::size_t skip, const program::Instruction& many,
+                             std::size_t operand) {
+  const program::Instruction& one = pair.serial->program(train_program).instructions[serial];
+  const program::Program& parallel = pair.parallel->program(train_program);
+  for (std::size_t k = skip; k < one.inputs.size(); ++k) {
+    const program::BufferId to = many.inputs.at(operand + k - skip);
+    give(pair.parallel->context(), pair.serial->view(train_program, one.inputs[k]),
+         pair.parallel->view(train_program, to), parallel.buffers[to].tiling);
+  }
+  pair.serial->compute(train_program, serial);
+  return one.inputs.size() - skip;
+}
+
+/// The serial program computes every node by itself; the parallel one's instructions may join several.
 std::vector<Deviation> compare_operators(const Job& job, const Pair& pair) {
   const program::Program& serial = pair.serial->program(train_program);
   const program::Program& parallel = pair.parallel->program(train_program);
   std::map<graph::NodeId, std::size_t> instruction_of;
-  for (std::size_t i = 0; i < parallel.instructions.size(); ++i)
-    if (parallel.instructions[i].kind == program::Kind::compute) instruction_of[parallel.instructions[i].node] = i;
+  for (std::size_t i = 0; i < serial.instructions.size(); ++i)
+    if (serial.instructions[i].kind == program::Kind::compute) instruction_of[serial.instructions[i].node] = i;
 
   std::vector<Deviation> deviations;
-  for (std::size_t s = 0; s < serial.instructions.size(); ++s) {
-    const program::Instruction& one = serial.instructions[s];
-    if (one.kind != program::Kind::compute) continue;
-    const std::size_t p = instruction_of.at(one.node);
+  for (std::size_t p = 0; p < parallel.instructions.size(); ++p) {
     const program::Instruction& many = parallel.instructions[p];
-    for (std::size_t k = 0; k < one.inputs.size(); ++k)
-      give(pair.parallel->context(), pair.serial->view(train_program, one.inputs[k]),
-           pair.parallel->view(train_program, many.inputs[k]), parallel.buffers[many.inputs[k]].tiling);
-    pair.serial->compute(train_program, s);
+    if (many.kind != program::Kind::compute) continue;
+    std::size_t last = instruction_of.at(many.node);
+    std::size_t given = compute_serially(pair, last, 0, many, 0);
+    for (graph::NodeId n : many.epilogue) {
+      last = instruction_of.at(n);
+      given += compute_serially(pair, last, 1, many, given);
+    }
     pair.parallel->compute(train_program, p);
+    const program::Instruction& one = serial.instructions[last];
     for (std::size_t k = 0; k < one.outputs.size(); ++k) {
       const TensorView block = pair.parallel->view(train_program, many.outputs[k]);
       const auto got = gather_whole(pair.parallel->context(), block, parallel.buffers[many.outputs[k]].tiling);

@@ -26,7 +26,10 @@ struct Product : cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute{};
   cudaDataType_t scale{};
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
 };
+
 struct Layout : cublasLtMatrixLayoutOpaque_t {
   cudaDataType type{};
   std::int64_t rows = 0, columns = 0, step = 0;
@@ -56,7 +59,7 @@ Handles<Preference>& preferences() {
 /// What an algorithm was found for; kept in its data.
 struct Found {
   std::int64_t m, n, k, workspace;
-  std::int32_t a, b;
+  std::int32_t a, b, epilogue;
   std::uint32_t alignment;
 };
 
@@ -75,7 +78,12 @@ bool describe(cublasLtMatmulDesc_t desc, const cublasLtMatrixLayout_t (&matrices
             .workspace = 0,
             .a = product->a,
             .b = product->b,
+            .epilogue = product->epilogue,
             .alignment = 0};
+  if (product->epilogue != CUBLASLT_EPILOGUE_DEFAULT && product->epilogue != CUBLASLT_EPILOGUE_BIAS)
+    fault(std::string(call) + ": an epilogue other than a bias");
+  if ((product->epilogue == CUBLASLT_EPILOGUE_BIAS) != (product->bias != nullptr))
+    fault(std::string(call) + ": a bias without its epilogue, or the other way round");
   const bool fits = (bt ? b.columns : b.rows) == found->k && c.rows == found->m && c.columns == found->n &&
                     d.rows == found->m && d.columns == found->n && c.step == d.step;
   if (!fits) fault(std::string(call) + ": matrices that do not fit together");
@@ -148,12 +156,23 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
   if (!enter(__func__)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!product_handles().check(static_cast<Product*>(desc), __func__)) return CUBLAS_STATUS_INVALID_VALUE;
   auto* product = static_cast<Product*>(desc);
-  cublasOperation_t* which = attribute == CUBLASLT_MATMUL_DESC_TRANSA   ? &product->a
-                             : attribute == CUBLASLT_MATMUL_DESC_TRANSB ? &product->b
-                                                                        : nullptr;
-  if (which == nullptr || bytes != sizeof(*which)) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(which, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
+  const auto set = [&](auto& target) {
+    if (bytes != sizeof(target)) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&target, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return set(product->a);
+  case CUBLASLT_MATMUL_DESC_TRANSB:
+    return set(product->b);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return set(product->epilogue);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return set(product->bias);
+  default:
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* result, cudaDataType type, std::uint64_t rows,
@@ -244,14 +263,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(&expected, algorithm->data, sizeof(expected));
   if (expected.m != found.m || expected.n != found.n || expected.k != found.k || expected.a != found.a ||
-      expected.b != found.b)
+      expected.b != found.b || expected.epilogue != found.epilogue)
     fault("cublasLtMatmul: the algorithm was found for another product");
   if (handle->device != state().device) fault("cublasLtMatmul: the handle is of another accelerator than the one set");
   const auto &la = *static_cast<Layout*>(a_layout), &lb = *static_cast<Layout*>(b_layout),
              &ld = *static_cast<Layout*>(d_layout);
   bool reachable = is_device_memory(a, bytes_of(la), __func__, "a") &&
                    is_device_memory(b, bytes_of(lb), __func__, "b") && is_device_memory(d, bytes_of(ld), __func__, "d");
-  for (const void* data : {a, b, static_cast<const void*>(d)})
+  const auto* bias = static_cast<const float*>(static_cast<Product*>(desc)->bias);
+  if (bias != nullptr)
+    reachable = is_device_memory(bias, found.m * std::int64_t{sizeof(float)}, __func__, "the bias") && reachable;
+  for (const void* data : {a, b, static_cast<const void*>(d), static_cast<const void*>(bias)})
     if (reinterpret_cast<std::uintptr_t>(data) % expected.alignment != 0)
       fault("cublasLtMatmul: an operand less aligned than the algorithm expects");
   if (static_cast<std::int64_t>(workspace_bytes) < expected.workspace) fault("cublasLtMatmul: too small a workspace");
@@ -271,7 +293,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         double sum = 0;
         for (std::int64_t k = 0; k < found.k; ++k) sum += ma.at(i, k) * mb.at(k, j);
         float& result = out[j * step + i];
-        result = static_cast<float>(scale * sum + (kept == 0 ? 0.0 : double(kept) * double(result)));
+        const double shift = bias != nullptr ? double(bias[i]) : 0.0;
+        result = static_cast<float>(scale * sum + (kept == 0 ? 0.0 : double(kept) * double(result)) + shift);
       }
   });
   return done ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

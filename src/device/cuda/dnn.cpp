@@ -134,7 +134,14 @@ std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pas
   return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), pass).name;
 }
 
-void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch) {
+/// cuDNN would with some algorithms only, and not for tensors of any channel count.
+bool conv_takes_bias(const Exec&) {
+  return false;
+}
+
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,
+                  const float* bias) {
+  ensure(!conv.bias && bias == nullptr, "a bias in a convolution");
   run_conv(exec, {conv, ConvPass::forward, x, w, y, scratch}, conv.output_size());
 }
 
@@ -151,13 +158,17 @@ std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape) {
   return is_empty(shape) ? 0 : exec.dnn().impl().product(shape).workspace_bytes;
 }
 
-void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch) {
-  if (is_empty(shape)) return zero(exec, c, shape.m * shape.n);
+void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch,
+            const float* bias) {
+  if (is_empty(shape)) {
+    ensure(!shape.bias || shape.m * shape.n == 0, "a bias for empty sums");
+    return zero(exec, c, shape.m * shape.n);
+  }
   DnnContext::Impl& impl = exec.dnn().impl();
   cuda::use(impl.device);
   const cuda::ProductPlan& plan = impl.product(shape);
   ensure(scratch != nullptr || plan.workspace_bytes == 0, "a vendor call without its scratch");
-  run_product_plan(impl.blas.get(), plan, {.a = a, .b = b, .c = c, .workspace = scratch},
+  run_product_plan(impl.blas.get(), plan, {.a = a, .b = b, .c = c, .bias = bias, .workspace = scratch},
                    static_cast<cudaStream_t>(exec.stream().native()));
 }
 

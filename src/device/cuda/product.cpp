@@ -23,6 +23,11 @@ Unique<LayoutTraits> matrix(std::int64_t rows, std::int64_t columns) {
   return Unique<LayoutTraits>(layout);
 }
 
+void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
+  check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
+        "cublasLtMatmulDescSetAttribute");
+}
+
 Unique<ProductTraits> product(const Matmul& s, Math math) {
   const cublasComputeType_t compute = math == Math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t handle = nullptr;
@@ -34,6 +39,12 @@ Unique<ProductTraits> product(const Matmul& s, Math math) {
         "cublasLtMatmulDescSetAttribute");
   check(cublasLtMatmulDescSetAttribute(handle, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)),
         "cublasLtMatmulDescSetAttribute");
+  if (s.bias) { // one for each row of the library's result, that is for each column of ours
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    check(cublasLtMatmulDescSetAttribute(handle, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
+          "cublasLtMatmulDescSetAttribute");
+    set_bias(handle, reinterpret_cast<const void*>(product_alignment)); // from which it takes the alignment alone
+  }
   return result;
 }
 
@@ -63,7 +74,8 @@ ProductPlan make_product_plan(cublasLtHandle_t handle, const Matmul& s, Math mat
   ProductPlan plan{.product = product(s, math),
                    .a = s.a_transposed ? matrix(s.k, s.m) : matrix(s.m, s.k),
                    .b = s.b_transposed ? matrix(s.n, s.k) : matrix(s.k, s.n),
-                   .c = matrix(s.m, s.n)};
+                   .c = matrix(s.m, s.n),
+                   .bias = s.bias};
   const Unique<PreferenceTraits> wanted = preference();
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
@@ -78,7 +90,10 @@ ProductPlan make_product_plan(cublasLtHandle_t handle, const Matmul& s, Math mat
 }
 
 void run_product_plan(cublasLtHandle_t handle, const ProductPlan& p, const ProductOperands& o, cudaStream_t stream) {
-  ensure(is_aligned(o.a) && is_aligned(o.b) && is_aligned(o.c), "operands of a matrix product that are not aligned");
+  ensure(is_aligned(o.a) && is_aligned(o.b) && is_aligned(o.c) && is_aligned(o.bias),
+         "operands of a matrix product that are not aligned");
+  ensure((o.bias != nullptr) == p.bias, "a matrix product without its bias");
+  if (p.bias) set_bias(p.product.get(), o.bias);
   const float one = 1, zero = 0;
   check(cublasLtMatmul(handle, p.product.get(), &one, o.b, p.b.get(), o.a, p.a.get(), &zero, o.c, p.c.get(), o.c,
                        p.c.get(), &p.algorithm, o.workspace, static_cast<std::size_t>(p.workspace_bytes), stream),

@@ -21,6 +21,7 @@ struct LayoutTraits {
 struct ProductPlan {
   Unique<ProductTraits> product;
   Unique<LayoutTraits> a, b, c;
+  bool bias = false;
   cublasLtMatmulAlgo_t algorithm{};
   std::int64_t workspace_bytes = 0;
 };
@@ -35,6 +36,7 @@ struct ProductOperands {
   const float* a = nullptr;
   const float* b = nullptr;
   float* c = nullptr;
+  const float* bias = nullptr;
   void* workspace = nullptr;
 };
 void run_product_plan(cublasLtHandle_t handle, const ProductPlan& plan, const ProductOperands& operands,

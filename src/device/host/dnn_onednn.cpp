@@ -43,6 +43,7 @@ struct Entry {
   dnnl::primitive primitive;
   std::string implementation;
   Operand first, second, result;
+  memory bias;       ///< unused where there is none
   memory scratchpad; ///< of the primitive and of the reorders: at the start of the scratch
   std::unordered_map<int, memory> args;
   std::int64_t scratch_bytes = 0;
@@ -77,6 +78,7 @@ struct Signature {
   int first = 0, second = 0, result = 0;
   Desc first_user, second_user, result_user;
   Desc first_inner, second_inner, result_inner;
+  Desc bias = {}; ///< zero: the primitive takes none
 };
 
 Entry make_entry(const dnnl::engine& engine, const dnnl::primitive& primitive, const Desc& scratchpad,
@@ -101,6 +103,9 @@ Entry make_entry(const dnnl::engine& engine, const dnnl::primitive& primitive, c
             {s.second, e.second.inner},
             {s.result, e.result.inner},
             {DNNL_ARG_SCRATCHPAD, e.scratchpad}};
+  if (s.bias == Desc()) return e;
+  e.bias = memory(s.bias, engine, nullptr);
+  e.args[DNNL_ARG_BIAS] = e.bias;
   return e;
 }
 
@@ -109,12 +114,21 @@ void place(Operand& operand, const float* data, void* scratch) {
   if (operand.offset >= 0) operand.inner.set_data_handle(at(scratch, operand.offset));
 }
 
-void execute(Entry& e, dnnl::stream& stream, const float* first, const float* second, float* result, void* scratch) {
+struct Data {
+  const float* first = nullptr;
+  const float* second = nullptr;
+  float* result = nullptr;
+  const float* bias = nullptr;
+};
+
+void execute(Entry& e, dnnl::stream& stream, const Data& data, void* scratch) {
   ensure(scratch || e.scratch_bytes == 0, "a vendor call without its scratch");
+  ensure((data.bias != nullptr) == e.args.contains(DNNL_ARG_BIAS), "a vendor call without its bias");
+  if (data.bias != nullptr) e.bias.set_data_handle(const_cast<float*>(data.bias));
   e.scratchpad.set_data_handle(scratch);
-  place(e.first, first, scratch);
-  place(e.second, second, scratch);
-  place(e.result, result, scratch);
+  place(e.first, data.first, scratch);
+  place(e.second, data.second, scratch);
+  place(e.result, data.result, scratch);
   if (e.first.offset >= 0) e.first.reorder.execute(stream, e.first.reorder_args);
   if (e.second.offset >= 0) e.second.reorder.execute(stream, e.second.reorder_args);
   e.primitive.execute(stream, e.args);
@@ -169,6 +183,7 @@ ConvDescs conv_descs(const Conv& c, Activations activations) {
   return {.x = activation({c.batch, c.in_channels, c.height, c.width}, tag),
           .w = Desc(w, memory::data_type::f32, Tag::any),
           .y = activation({c.batch, c.out_channels, oh, ow}, tag),
+          .bias = c.bias ? Desc({c.out_channels}, memory::data_type::f32, Tag::a) : Desc(),
           .strides = {c.stride_h, c.stride_w},
           .dilates = {c.dilation_h - 1, c.dilation_w - 1},
           .padding_begin = {c.padding_h, c.padding_w},
@@ -186,7 +201,7 @@ Entry make_conv(const dnnl::engine& engine, const Conv& c, ConvPass pass, Activa
   if (pass == ConvPass::forward)
     return make_entry(engine, ConvForward(forward), forward.scratchpad_desc(), forward.impl_info_str(),
                       {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, x, w, y, forward.src_desc(),
-                       forward.weights_desc(), forward.dst_desc()});
+                       forward.weights_desc(), forward.dst_desc(), d.bias});
   if (pass == ConvPass::backward_data) {
     const auto desc = conv_backward_data_desc(engine, d, attr, forward);
     return make_entry(engine, ConvBackwardData(desc), desc.scratchpad_desc(), desc.impl_info_str(),
@@ -208,9 +223,10 @@ Entry make_matmul(const dnnl::engine& engine, const Matmul& s) {
     return Desc({rows, columns}, memory::data_type::f32, transposed ? Tag::ba : Tag::ab);
   };
   const Desc a = matrix(s.m, s.k, s.a_transposed), b = matrix(s.k, s.n, s.b_transposed), c = matrix(s.m, s.n, false);
-  const auto desc = matmul_desc(engine, a, b, c, user_scratchpad());
+  const Desc bias = s.bias ? Desc({1, s.n}, memory::data_type::f32, Tag::ab) : Desc();
+  const auto desc = matmul_desc(engine, {a, b, bias, c}, user_scratchpad());
   return make_entry(engine, dnnl::matmul(desc), desc.scratchpad_desc(), desc.impl_info_str(),
-                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, a, b, c, a, b, c});
+                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, a, b, c, a, b, c, bias});
 }
 
 } // namespace
@@ -263,35 +279,45 @@ std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pas
 namespace {
 
 /// Runs a pass, or clears the result when its sum is empty.
-void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, const float* first, const float* second, float* result,
-              std::int64_t result_size, void* scratch) {
-  if (nothing_to_sum(conv)) return zero(result, result_size);
+void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, const Data& data, std::int64_t result_size,
+              void* scratch) {
+  ensure(!conv.bias || pass == ConvPass::forward, "a bias in a backward pass");
+  if (nothing_to_sum(conv)) {
+    ensure(!conv.bias || result_size <= 0, "a bias for empty sums");
+    return zero(data.result, result_size);
+  }
   DnnContext::Impl& impl = exec.dnn().impl();
   Entry& entry = impl.conv(conv, pass);
   impl.use_threads(flops(conv));
-  execute(entry, impl.stream, first, second, result, scratch);
+  execute(entry, impl.stream, data, scratch);
 }
 
 } // namespace
 
-void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch) {
-  run_conv(exec, conv, ConvPass::forward, x, w, y, conv.output_size(), scratch);
+bool conv_takes_bias(const Exec&) {
+  return true;
+}
+
+void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,
+                  const float* bias) {
+  run_conv(exec, conv, ConvPass::forward, {x, w, y, bias}, conv.output_size(), scratch);
 }
 
 void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch) {
-  run_conv(exec, conv, ConvPass::backward_data, dy, w, dx, conv.input_size(), scratch);
+  run_conv(exec, conv, ConvPass::backward_data, {dy, w, dx}, conv.input_size(), scratch);
 }
 
 void conv_backward_weights(const Exec& exec, const Conv& conv, const float* dy, const float* x, float* dw,
                            void* scratch) {
-  run_conv(exec, conv, ConvPass::backward_weights, dy, x, dw, conv.weight_size(), scratch);
+  run_conv(exec, conv, ConvPass::backward_weights, {dy, x, dw}, conv.weight_size(), scratch);
 }
 
 namespace {
 
-/// Only a product with transposed b goes through a primitive: elsewhere the library's sgemm is as fast or faster.
+/// Only a product with transposed b or a bias goes through a primitive: elsewhere the library's sgemm is as fast or
+/// faster.
 bool uses_primitive(const Matmul& s) {
-  return s.b_transposed && !s.a_transposed;
+  return (s.b_transposed && !s.a_transposed) || s.bias;
 }
 
 bool is_empty(const Matmul& s) {
@@ -304,13 +330,17 @@ std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape) {
   return is_empty(shape) || !uses_primitive(shape) ? 0 : exec.dnn().impl().product(shape).scratch_bytes;
 }
 
-void matmul(const Exec& exec, const Matmul& s, const float* a, const float* b, float* c, void* scratch) {
-  if (is_empty(s)) return zero(c, s.m * s.n);
+void matmul(const Exec& exec, const Matmul& s, const float* a, const float* b, float* c, void* scratch,
+            const float* bias) {
+  if (is_empty(s)) {
+    ensure(!s.bias || s.m * s.n == 0, "a bias for empty sums");
+    return zero(c, s.m * s.n);
+  }
   DnnContext::Impl& impl = exec.dnn().impl();
   if (uses_primitive(s)) {
     Entry& entry = impl.product(s);
     impl.use_threads(flops(s));
-    return execute(entry, impl.stream, a, b, c, scratch);
+    return execute(entry, impl.stream, {a, b, c, bias}, scratch);
   }
   impl.use_threads(flops(s));
   const dnnl_status_t status = dnnl_sgemm(s.a_transposed ? 'T' : 'N', s.b_transposed ? 'T' : 'N', s.m, s.n, s.k, 1.0f,

@@ -11,7 +11,13 @@ using Tag = dnnl::memory::format_tag;
 /// A convolution as the library asks for it; dilation 0 means neighbouring pixels.
 struct ConvDescs {
   Desc x, w, y;
+  Desc bias; ///< of the forward pass; zero: none
   Dims strides, dilates, padding_begin, padding_end;
+};
+
+/// A matrix product; a zero bias: none.
+struct MatmulDescs {
+  Desc a, b, bias, c;
 };
 
 using ConvForward = dnnl::convolution_forward;
@@ -29,6 +35,7 @@ inline ConvForward::primitive_desc conv_forward_desc(const dnnl::engine& engine,
           conv_algorithm,
           d.x,
           d.w,
+          d.bias,
           d.y,
           d.strides,
           d.dilates,
@@ -46,17 +53,17 @@ inline ConvBackwardWeights::primitive_desc conv_backward_weights_desc(const dnnl
                                                                       const ConvForward::primitive_desc& hint) {
   return {engine, conv_algorithm, d.x, d.w, d.y, d.strides, d.dilates, d.padding_begin, d.padding_end, hint, attr};
 }
-inline dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& c,
+inline dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulDescs& d,
                                                 const dnnl::primitive_attr& attr) {
-  return {engine, a, b, c, attr};
+  return {engine, d.a, d.b, d.bias, d.c, attr};
 }
 
 #else
 
 inline ConvForward::primitive_desc conv_forward_desc(const dnnl::engine& engine, const ConvDescs& d,
                                                      const dnnl::primitive_attr& attr) {
-  return {{dnnl::prop_kind::forward_training, conv_algorithm, d.x, d.w, d.y, d.strides, d.dilates, d.padding_begin,
-           d.padding_end},
+  return {{dnnl::prop_kind::forward_training, conv_algorithm, d.x, d.w, d.bias, d.y, d.strides, d.dilates,
+           d.padding_begin, d.padding_end},
           attr,
           engine};
 }
@@ -70,9 +77,9 @@ inline ConvBackwardWeights::primitive_desc conv_backward_weights_desc(const dnnl
                                                                       const ConvForward::primitive_desc& hint) {
   return {{conv_algorithm, d.x, d.w, d.y, d.strides, d.dilates, d.padding_begin, d.padding_end}, attr, engine, hint};
 }
-inline dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& c,
+inline dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulDescs& d,
                                                 const dnnl::primitive_attr& attr) {
-  return {{a, b, c}, attr, engine};
+  return {{d.a, d.b, d.bias, d.c}, attr, engine};
 }
 
 #endif

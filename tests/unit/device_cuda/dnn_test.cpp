@@ -190,6 +190,35 @@ TEST_F(CudaDnn, ProductsAreRightInEveryTransposition) {
   expect_used(exec);
 }
 
+TEST_F(CudaDnn, ProductsAddTheBiasOfEachColumn) {
+  const Exec exec(1, 0);
+  for (Matmul s : support::products()) {
+    const std::vector<float> a = draw<float>(s.m * s.k, 4), b = draw<float>(s.k * s.n, 5), bias = draw<float>(s.n, 6);
+    s.bias = true;
+    const DeviceFloats da(exec, a), db(exec, b), dbias(exec, bias),
+        dc(exec, std::vector<float>(static_cast<std::size_t>(s.m * s.n), 7));
+    const Arena scratch = make_scratch(exec, device::matmul_scratch_bytes(exec, s));
+    device::matmul(exec, s, da.data(), db.data(), dc.data(), scratch.data(), dbias.data());
+    std::vector<double> expected = support::naive_product(s, a, b);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
+    EXPECT_LE(relative_error(dc.values(), expected), 1e-6);
+  }
+  expect_used(exec);
+}
+
+TEST_F(CudaDnn, BiasesThatAreMissingOrTooMuchAreBugs) {
+  const Exec exec(1, 0);
+  const DeviceFloats a(exec, std::vector<float>(16, 1.0f)), b(exec, std::vector<float>(16, 1.0f)),
+      c(exec, std::vector<float>(16, 1.0f));
+  const auto product = [&](const Matmul& s, const float* bias) {
+    const Arena scratch = make_scratch(exec, device::matmul_scratch_bytes(exec, s));
+    device::matmul(exec, s, a.data(), b.data(), c.data(), scratch.data(), bias);
+  };
+  EXPECT_THROW(product({.m = 2, .n = 2, .k = 2, .bias = true}, nullptr), Bug);
+  EXPECT_THROW(product({.m = 2, .n = 2, .k = 2}, a.data()), Bug);
+  EXPECT_THROW(product({.m = 2, .n = 2, .k = 0, .bias = true}, a.data()), Bug);
+}
+
 TEST_F(CudaDnn, EmptyProductsGiveZeros) {
   const Exec exec(1, 0);
   for (const Matmul& s : {Matmul{.m = 0, .n = 3, .k = 5}, {.m = 3, .n = 0, .k = 5}, {.m = 3, .n = 5, .k = 0}}) {

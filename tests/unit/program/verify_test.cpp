@@ -1,6 +1,7 @@
 // Each fault that verify knows, made by spoiling a valid program.
 #include "base/error.hpp"
 #include "models.hpp"
+#include "program/fuse.hpp"
 #include "program/program.hpp"
 
 #include <gtest/gtest.h>
@@ -136,7 +137,7 @@ TEST_F(VerifyProgram, UpdateThatIsLost) {
 }
 
 TEST_F(VerifyProgram, MemoryGivenAwayTooEarly) {
-  run_passes(graph, program);
+  run_passes(graph, program, {"fuse"});
   // fc1.relu is read again by relu_grad, so nothing may take its memory
   const BufferId relu = at(find_node("fc1.relu")).outputs[0];
   const BufferId gradient = at(find_node("fc1.bias_add.grad")).outputs[0];
@@ -144,6 +145,34 @@ TEST_F(VerifyProgram, MemoryGivenAwayTooEarly) {
   EXPECT_NO_THROW(verify(graph, plan, program)); // that is where it dies
   program.buffers[gradient].alias = at(find_node("fc2")).outputs[0];
   expect_bug("shares memory with no operand");
+}
+
+TEST_F(VerifyProgram, EpilogueThatDoesNotFollow) {
+  fuse(graph, program);
+  Instruction& dense = at(find_node("fc1"));
+  ASSERT_EQ(dense.epilogue.size(), 2u);
+  dense.epilogue.erase(dense.epilogue.begin());
+  expect_bug("fc1.bias_add is left out");
+}
+
+TEST_F(VerifyProgram, EpilogueOfWhatIsReadElsewhere) {
+  // fc1.relu, which relu_grad reads, taken into the call of fc2
+  const std::size_t relu = find_node("fc1.relu"), dense = find_node("fc2");
+  ASSERT_EQ(at(dense).inputs[0], at(relu).outputs[0]);
+  Instruction joined = at(relu);
+  joined.epilogue = {at(dense).node};
+  joined.inputs.push_back(at(dense).inputs[1]);
+  joined.outputs = at(dense).outputs;
+  at(relu) = joined;
+  erase(dense);
+  expect_bug("fc1.relu is never stored but read");
+}
+
+TEST_F(VerifyProgram, EpilogueInAnotherTiling) {
+  fuse(graph, program);
+  const graph::NodeId bias = at(find_node("fc1")).epilogue[0];
+  plan.choices[bias][0] = choice_of(graph, graph.nodes[bias], "c");
+  expect_bug("fc1.bias_add follows fc1 in another tiling");
 }
 
 TEST_F(VerifyProgram, TilingOtherThanTheForm) {
