@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,16 @@ int local_rank(const std::vector<std::string>& hosts) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, hosts[static_cast<std::size_t>(rank)]));
+}
+
+/// The hosts that the ranks take for theirs: SOYBEAN_TEST_HOSTS=n makes n of them, with neighbouring ranks on each, so
+/// that transfers between hosts can be tested on one.
+std::vector<std::string> hosts_for_comm(std::vector<std::string> hosts) {
+  const char* emulated = std::getenv("SOYBEAN_TEST_HOSTS");
+  if (emulated == nullptr) return hosts;
+  const std::size_t count = std::stoul(emulated), ranks = hosts.size();
+  for (std::size_t rank = 0; rank < ranks; ++rank) hosts[rank] = fmt::format("emulated{}", rank * count / ranks);
+  return hosts;
 }
 
 /// A run on the accelerator beside the serial one on the host.
@@ -76,7 +87,7 @@ protected:
 
   std::vector<std::string> hosts_ = comm::host_names();
   int device_ = test::device_of(local_rank(hosts_));
-  std::unique_ptr<comm::Comm> comm_ = comm::make_comm(test::comm_name(), {.device = device_, .hosts = hosts_});
+  std::unique_ptr<comm::Comm> comm_ = comm::make_comm(test::comm_name(), {.device = device_, .hosts = hosts_for_comm(hosts_)});
   std::unique_ptr<comm::Comm> self_ = comm::make_self_comm();
 };
 

@@ -24,10 +24,11 @@ class GpuCheck(Case):
         (self.bin / "mpirun").symlink_to(ROOT / "scripts" / "mpirun")
         self.golden = self.folder / "losses.json"
 
-    def check(self, *arguments, programs=None):
+    def check(self, *arguments, programs=None, **environment):
         command = [sys.executable, str(ROOT / "scripts" / "gpu_check"), "--bin", str(programs or self.bin), "--golden",
                    str(self.golden), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=self.folder)
+        return subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=self.folder,
+                              env=dict(os.environ, **environment))
 
     def record(self, steps, change=1.0):
         """Losses of the host's trainer."""
@@ -45,6 +46,7 @@ class GpuCheck(Case):
         self.record(2)
         out = self.folder / "out.json"
         done = self.check("--only", "operators,redistributions,digits", "--json", out)
+        self.assertIn("1, 2, 4 ranks sharing a GPU", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
         for name in ("operators", "redistributions", "digits"):
@@ -81,6 +83,28 @@ class GpuCheck(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("gpu_check: --record: soybean_train ended with 2", done.stderr)
         self.assertFalse(self.golden.exists())
+
+    def test_a_peer_that_misbehaves_is_no_peer(self):
+        """PyTorch's figures are an extra: without python3, or with one that prints nonsense, all else is reported."""
+        for name, text in (("soybean_kernels", 'echo \'{"step_seconds": 0.5, "kernels": [{"op": "dense+bias", "layer": '
+                            '"fc", "seconds": 0.1, "flops": 1e9, "bytes": 1e6}]}\'\n'), ("python", "echo nonsense\n")):
+            (self.bin / name).write_text("#!/bin/sh\n" + text)
+            (self.bin / name).chmod(0o755)
+        for python in (self.bin / "python", self.folder / "missing"):
+            out = self.folder / "out.json"
+            done = self.check("--only", "speed-alexnet", "--json", out, SOYBEAN_PYTHON=str(python))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("fp32 512 samples/s", done.stdout)
+            self.assertIn("dense+bias fc", done.stdout)
+            self.assertNotIn("pytorch", json.loads(out.read_text())["figures"]["alexnet fp32"])
+
+    def test_memcheck_runs_when_asked_for(self):
+        (self.bin / "compute-sanitizer").write_text('#!/bin/sh\necho "$@" >%s/args\nexit 9\n' % self.folder)
+        (self.bin / "compute-sanitizer").chmod(0o755)
+        done = self.check("--only", "memcheck", PATH=f"{self.bin}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ended with 9", done.stdout)
+        self.assertIn(f"--tool memcheck --error-exitcode 9 {self.bin}/gpu_ops", (self.folder / "args").read_text())
 
     def test_a_node_without_a_gpu_is_told_so(self):
         done = self.check()

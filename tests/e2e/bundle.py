@@ -11,9 +11,9 @@ EVERYWHERE = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthre
 
 
 class Bundle(Case):
-    def bundle(self, *arguments):
+    def bundle(self, *arguments, **environment):
         return subprocess.run([str(ROOT / "scripts" / "bundle"), *map(str, arguments)], capture_output=True, text=True,
-                              timeout=250, cwd=self.folder)
+                              timeout=250, cwd=self.folder, env=dict(os.environ, **environment))
 
     def test_a_moved_bundle_trains_on_its_own_libraries(self):
         done = self.bundle(BIN.parent, "made")
@@ -36,6 +36,16 @@ class Bundle(Case):
         plan = subprocess.run([str(top / "bin" / "soybean_plan"), str(top / "share/soybean/inputs/vgg16.toml"), "--ranks",
                                "8"], capture_output=True, text=True, env=environment, timeout=60)
         self.assertIn("proven optimal", plan.stdout)
+
+    def test_a_library_that_is_missing_is_named_and_nothing_is_left(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        (tools / "ldd").write_text('#!/bin/sh\n/usr/bin/ldd "$@" | sed "s|\\(libhdf5[^ ]*\\) => .*|\\1 => not found|"\n')
+        (tools / "ldd").chmod(0o755)
+        done = self.bundle(BIN.parent, "made", PATH=f"{tools}:{os.environ['PATH']}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"bundle: libhdf5\S*, which soybean_\w+ needs, was not found\. load the modules")
+        self.assertFalse((self.folder / "made").exists())
 
     def test_what_is_there_is_not_overwritten(self):
         (self.folder / "there").mkdir()
