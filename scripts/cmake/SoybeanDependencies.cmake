@@ -41,9 +41,13 @@ if(HDF5_IS_PARALLEL)
 endif()
 add_library(soybean::hdf5 ALIAS soybean_hdf5)
 
-# What the readers of data unpack with. Debian's package file of libzip asks for its command line tools.
+# What the readers of data unpack and decode with. Debian's package file of libzip asks for its command line tools.
 find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 add_library(soybean::zlib ALIAS ZLIB::ZLIB)
+add_library(soybean::jpeg ALIAS JPEG::JPEG)
+add_library(soybean::png ALIAS PNG::PNG)
 find_path(SOYBEAN_ZIP_INCLUDE zip.h REQUIRED)
 find_library(SOYBEAN_ZIP_LIBRARY zip REQUIRED)
 add_library(soybean_zip INTERFACE)

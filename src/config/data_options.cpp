@@ -20,6 +20,7 @@ const Variants& data_sources() {
       {"cifar", {"path", "labels"}},
       {"npy", {"path"}},
       {"npz", {"path"}},
+      {"image_folder", {"path", "resize"}},
   };
   return rows;
 }
@@ -34,12 +35,18 @@ constexpr std::array paths = {
     PathOf{"cifar", "a folder of CIFAR's binary files"},
     PathOf{"npy", "a folder of .npy files"},
     PathOf{"npz", "a .npz file"},
+    PathOf{"image_folder", "a folder with train/ and validation/"},
 };
 
 void read_path(const Table& table, DataOptions& options) {
   const auto row =
       std::find_if(paths.begin(), paths.end(), [&](const PathOf& p) { return p.source == options.source; });
   if (row == paths.end()) return;
+  if (options.source == "hdf5" && table.has_list("path")) {
+    options.files = input_paths(table, "path");
+    if (options.files.empty()) table.reject("path", "the paths of HDF5 files");
+    return;
+  }
   options.path = input_path(table, "path");
   if (options.path.empty())
     table.reject("path", fmt::format("the path of {}", row->what), "it is relative to the model file");
@@ -59,13 +66,14 @@ NormaliseOptions read_normalise(const Table& table) {
 } // namespace
 
 DataOptions read_data(const Table& table) {
-  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "normalise",
-               "shuffle", "prefetch"});
+  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "resize",
+               "normalise", "shuffle", "prefetch"});
   DataOptions options;
-  options.source = table.word(
-      "source", required, {.now = words_of(data_sources()), .later = {"image_folder", "tokens", "csv", "webdataset"}});
+  options.source =
+      table.word("source", required, {.now = words_of(data_sources()), .later = {"tokens", "csv", "webdataset"}});
   refuse_keys_of_others(table, "source", options.source, data_sources());
   read_path(table, options);
+  if (options.source == "image_folder") options.resize = table.integer("resize", options.resize, from_zero);
   if (options.source == "cifar") options.labels = table.word("labels", options.labels, {.now = {"fine", "coarse"}});
   options.batch = table.integer("batch", required, from_one);
   if (options.source == "synthetic") {
@@ -82,6 +90,14 @@ DataOptions read_data(const Table& table) {
 }
 
 void check_data_fits(const Table& data, const DataOptions& options, const std::vector<std::int64_t>& input) {
+  if (options.source == "image_folder") {
+    if (input.size() != 3 || (input[0] != 1 && input[0] != 3))
+      data.reject("source", fmt::format("a source of samples of shape {}, as in model.input", to_string(input)),
+                  "images are [1 or 3, height, width]");
+    if (options.resize > 0 && options.resize < std::max(input[1], input[2]))
+      data.reject("resize",
+                  fmt::format("at least {}, the longer side of model.input, or 0", std::max(input[1], input[2])));
+  }
   const Table normalise = data.table("normalise");
   for (const auto& [key, list] : {std::pair("mean", &options.normalise.mean), std::pair("std", &options.normalise.std)})
     if (const auto size = static_cast<std::int64_t>(list->size()); size > 1 && size != input[0])

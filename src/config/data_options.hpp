@@ -17,6 +17,8 @@ struct NormaliseOptions {
 struct DataOptions {
   std::string source = "synthetic";
   std::string path;                    ///< relative to the working directory or absolute (the model file's is resolved)
+  std::vector<std::string> files;      ///< hdf5: where `path` is a list, which then is empty
+  std::int64_t resize = 0;             ///< image_folder: the shorter side becomes so many pixels; 0: as few as will do
   std::string labels = "fine";         ///< cifar: "fine" or "coarse", of CIFAR-100
   std::int64_t batch = 0;              ///< of all ranks together
   std::int64_t classes = 0;            ///< synthetic; 0: as many as the model has outputs

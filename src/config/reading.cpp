@@ -7,10 +7,26 @@
 
 namespace soybean::config {
 
-std::string input_path(const Table& table, std::string_view key) {
-  const std::filesystem::path path = table.text(key, "");
+namespace {
+
+std::string resolved_path(const Table& table, std::string_view key, const std::filesystem::path& path) {
   if (path.empty() || path.is_absolute() || table.overridden(key)) return path.string();
   return (std::filesystem::path(table.file()).parent_path() / path).lexically_normal().string();
+}
+
+} // namespace
+
+std::string input_path(const Table& table, std::string_view key) {
+  return resolved_path(table, key, table.text(key, ""));
+}
+
+std::vector<std::string> input_paths(const Table& table, std::string_view key) {
+  std::vector<std::string> paths = table.texts(key, std::vector<std::string>());
+  for (std::string& path : paths) {
+    if (path.empty() || path.find('\0') != std::string::npos) table.reject(key, "paths of files");
+    path = resolved_path(table, key, path);
+  }
+  return paths;
 }
 
 double real_at_least(const Table& table, std::string_view key, double fallback, double low) {

@@ -18,6 +18,8 @@ constexpr Limits from_one{.low = 1};
 /// The path a key holds, "" without one. In a model file it is relative to the file, from the command line to the
 /// working directory.
 std::string input_path(const Table& table, std::string_view key);
+/// The same of a list of paths.
+std::vector<std::string> input_paths(const Table& table, std::string_view key);
 
 double real_at_least(const Table& table, std::string_view key, double fallback, double low);
 double positive(const Table& table, std::string_view key, double fallback);

@@ -68,6 +68,12 @@ Section data_section(const DataOptions& data) {
   Section section;
   section.add("source", data.source);
   if (!data.path.empty()) section.add("path", absolute(data.path));
+  if (!data.files.empty()) {
+    std::vector<std::string> files;
+    for (const std::string& file : data.files) files.push_back(absolute(file));
+    section.add("path", files);
+  }
+  if (data.source == "image_folder") section.add("resize", data.resize);
   if (data.source == "cifar") section.add("labels", data.labels);
   section.add("batch", data.batch);
   if (data.source == "synthetic") {

@@ -241,6 +241,10 @@ bool Table::has_table(std::string_view key) const {
   return has(key) && find(*value_, key)->kind == Kind::table;
 }
 
+bool Table::has_list(std::string_view key) const {
+  return has(key) && find(*value_, key)->kind == Kind::array;
+}
+
 int Table::overridden(std::string_view key) const {
   const Value* value = find(*value_, key);
   return value ? last_override(*value) : 0;

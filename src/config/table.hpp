@@ -60,6 +60,7 @@ public:
 
   bool has(std::string_view key) const;       ///< makes the key known, does not read it
   bool has_table(std::string_view key) const; ///< the same, and true for tables alone
+  bool has_list(std::string_view key) const;  ///< the same, and true for arrays alone
   std::vector<std::string> keys() const;      ///< all there are, in the order of the file
   /// Which --set the value comes from, in whole or in part: the last one's number, from 1; 0: it is the file's.
   int overridden(std::string_view key) const;

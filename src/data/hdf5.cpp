@@ -1,4 +1,5 @@
-// HDF5 files: `/train/inputs` [N, sample…] and `/train/labels` [N], and the same under `/validation` if it is there.
+// HDF5 files: `/train/inputs` [N, sample…] and `/train/labels` [N], and the same under `/validation` if it is there. Of
+// several files the samples of one come after those of the other.
 #include "io/hdf5.hpp"
 #include "base/error.hpp"
 #include "data/part.hpp"
@@ -7,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace soybean::data {
@@ -63,56 +65,96 @@ SplitData open_split(const io::File& file, const std::string& group, const Expec
   return part;
 }
 
+/// A split over all files: the samples of one after those of the other.
+struct Shards {
+  std::vector<std::size_t> files; ///< of each part
+  std::vector<SplitData> parts;
+  std::int64_t samples = 0;
+};
+
 class Hdf5Reader : public Reader {
 public:
-  Hdf5Reader(const std::string& path, const Expected& expected, std::int64_t cache_bytes) : file_(io::open_read(path)) {
-    parts_[0] = open_split(file_, "train", expected, cache_bytes);
-    if (io::exists(file_, "validation")) parts_[1] = open_split(file_, "validation", expected, cache_bytes);
-    info_ = {expected.sample, parts_[0].samples, parts_[1].samples};
+  Hdf5Reader(const std::vector<std::string>& paths, const Expected& expected, std::int64_t cache_bytes) {
+    for (const std::string& path : paths) {
+      files_.push_back(io::open_read(path));
+      const bool trains = io::exists(files_.back(), "train"), validates = io::exists(files_.back(), "validation");
+      if (trains || !validates) add(0, "train", expected, cache_bytes); // without either: says that it is missing
+      if (validates) add(1, "validation", expected, cache_bytes);
+    }
+    if (splits_[0].samples == 0)
+      fail("{}: got no group /train in {} expected one to train with", paths.front(),
+           paths.size() == 1 ? "it" : "any file");
+    info_ = {expected.sample, splits_[0].samples, splits_[1].samples};
+    const io::DatasetInfo about = io::dataset_info(files_[splits_[0].files.front()], "train/inputs");
+    if (about.element == io::ElementClass::integer && about.element_bytes == 1) info_.white = 255;
   }
 
   const Info& info() const override { return info_; }
 
   void read_inputs(Split split, std::span<const std::int64_t> ids, const Box& box, DType type,
                    void* out) const override {
-    const SplitData& part = parts_[static_cast<std::size_t>(split)];
-    const std::int64_t size = volume(info_.sample), count = volume(box);
-    std::int64_t at = 0;
+    auto* to = static_cast<std::byte*>(out);
     for (std::int64_t id : ids) {
-      if (part.cached.empty()) {
-        Box one = box;
-        one.offsets.insert(one.offsets.begin(), id);
-        one.extents.insert(one.extents.begin(), 1);
-        io::read_box(file_, part.inputs_name, one, type, static_cast<std::byte*>(out) + at * size_of(type));
-        at += count;
-        continue;
-      }
-      const float* sample = part.cached.data() + id * size;
-      for_each_run(info_.sample, box, [&](std::int64_t first, std::int64_t run) {
-        if (type == DType::f32)
-          std::memcpy(static_cast<float*>(out) + at, sample + first, run * sizeof(float));
-        else
-          for (std::int64_t i = 0; i < run; ++i) store(type, out, at + i, sample[first + i]);
-        at += run;
-      });
+      const auto [part, file] = find(split, id);
+      part->cached.empty() ? read_stored(*part, *file, id, box, type, to) : read_cached(*part, id, box, type, to);
+      to += volume(box) * size_of(type);
     }
   }
 
   void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const override {
-    const SplitData& part = parts_[static_cast<std::size_t>(split)];
-    for (std::size_t i = 0; i < ids.size(); ++i) out[i] = part.labels[ids[i]];
+    for (std::int64_t id : ids) {
+      const SplitData* part = find(split, id).first;
+      *out++ = part->labels[static_cast<std::size_t>(id)];
+    }
   }
 
 private:
-  io::File file_;
-  std::array<SplitData, 2> parts_; ///< train, validation
+  void add(std::size_t split, const std::string& group, const Expected& expected, std::int64_t& cache_bytes) {
+    Shards& shards = splits_[split];
+    shards.parts.push_back(open_split(files_.back(), group, expected, cache_bytes));
+    shards.files.push_back(files_.size() - 1);
+    shards.samples += shards.parts.back().samples;
+    cache_bytes -= static_cast<std::int64_t>(shards.parts.back().cached.size() * sizeof(float));
+  }
+
+  /// The part and the file that sample `id` is in; `id` becomes its number there.
+  std::pair<const SplitData*, const io::File*> find(Split split, std::int64_t& id) const {
+    const Shards& shards = splits_[static_cast<std::size_t>(split)];
+    std::size_t i = 0;
+    for (; id >= shards.parts[i].samples; ++i) id -= shards.parts[i].samples;
+    return {&shards.parts[i], &files_[shards.files[i]]};
+  }
+
+  static void read_stored(const SplitData& part, const io::File& file, std::int64_t id, const Box& box, DType type,
+                          void* out) {
+    Box one = box;
+    one.offsets.insert(one.offsets.begin(), id);
+    one.extents.insert(one.extents.begin(), 1);
+    io::read_box(file, part.inputs_name, one, type, out);
+  }
+
+  void read_cached(const SplitData& part, std::int64_t id, const Box& box, DType type, void* out) const {
+    const float* sample = part.cached.data() + id * volume(info_.sample);
+    std::int64_t at = 0;
+    for_each_run(info_.sample, box, [&](std::int64_t first, std::int64_t run) {
+      if (type == DType::f32)
+        std::memcpy(static_cast<float*>(out) + at, sample + first, static_cast<std::size_t>(run) * sizeof(float));
+      else
+        for (std::int64_t i = 0; i < run; ++i) store(type, out, at + i, sample[first + i]);
+      at += run;
+    });
+  }
+
+  std::vector<io::File> files_;
+  std::array<Shards, 2> splits_; ///< train, validation
   Info info_;
 };
 
 } // namespace
 
-std::unique_ptr<Reader> make_hdf5_reader(const std::string& path, const Expected& expected, std::int64_t cache_bytes) {
-  return std::make_unique<Hdf5Reader>(path, expected, cache_bytes);
+std::unique_ptr<Reader> make_hdf5_reader(const std::vector<std::string>& paths, const Expected& expected,
+                                         std::int64_t cache_bytes) {
+  return std::make_unique<Hdf5Reader>(paths, expected, cache_bytes);
 }
 
 } // namespace soybean::data

@@ -4,6 +4,7 @@
 #include "base/types.hpp"
 #include "config/options.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,6 +23,10 @@ struct Info {
   double white = 1;                    ///< the value of white, where samples are images
 };
 
+/// How far an image of a size of its own is made to fit the model's input: not at all, resized so that it covers it, or
+/// cut to it as well.
+enum class Fit : std::uint8_t { stored, covering, sample };
+
 /// Reads single samples by number. Thread safe. Values are raw: normalisation is the loader's.
 class Reader {
 public:
@@ -31,6 +36,8 @@ public:
   /// f64).
   virtual void read_inputs(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                            void* out) const = 0;
+  /// One whole sample, and its shape; only images of a size of their own know another Fit than `sample`.
+  virtual Shape read_whole(Split split, std::int64_t id, Fit fit, DType type, std::vector<std::byte>& out) const;
   virtual void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const = 0;
 };
 
@@ -39,6 +46,7 @@ struct Expected {
   Shape sample;
   std::int64_t classes = 0; ///< labels must be in [0, classes)
   std::uint64_t seed = 1;
+  bool thorough = true; ///< check too what takes long; one rank does it for all
 };
 
 /// The names of all sources.
@@ -58,9 +66,9 @@ struct Synthetic {
 };
 std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
 
-/// `/train/inputs` [N, …], `/train/labels` [N], and the same under `/validation` if there. Splits of at most
-/// `cache_bytes` (as fp32) are kept in memory, larger ones are read sample by sample.
-std::unique_ptr<Reader> make_hdf5_reader(const std::string& path, const Expected& expected,
+/// `/train/inputs` [N, …], `/train/labels` [N], and the same under `/validation` if there, of one file after the other.
+/// Splits of at most `cache_bytes` (as fp32) are kept in memory, larger ones are read sample by sample.
+std::unique_ptr<Reader> make_hdf5_reader(const std::vector<std::string>& paths, const Expected& expected,
                                          std::int64_t cache_bytes = std::int64_t{256} << 20);
 
 /// The IDX files of a folder; see idx.cpp, and for the others the file of the same name.
@@ -70,5 +78,8 @@ std::unique_ptr<Reader> make_cifar_reader(const std::string& folder, const std::
                                           const Expected& expected);
 std::unique_ptr<Reader> make_npy_reader(const std::string& folder, const Expected& expected);
 std::unique_ptr<Reader> make_npz_reader(const std::string& path, const Expected& expected);
+/// `resize`: see ImageReader::covering.
+std::unique_ptr<Reader> make_image_folder_reader(const std::string& path, std::int64_t resize,
+                                                 const Expected& expected);
 
 } // namespace soybean::data

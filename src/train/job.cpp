@@ -59,12 +59,13 @@ std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::
 
 /// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
 std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
-  const data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
-                                           job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.end()},
-                                .classes = job.graph.tensors[job.graph.logits].shape[1],
-                                .seed = job.config.train.seed};
+  data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
+                                     job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.end()},
+                          .classes = job.graph.tensors[job.graph.logits].shape[1],
+                          .seed = job.config.train.seed};
   std::unique_ptr<data::Reader> reader;
   on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });
+  expected.thorough = false;
   if (!reader) reader = data::open_reader(job.config.data, expected);
   return reader;
 }

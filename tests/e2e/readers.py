@@ -292,5 +292,213 @@ class NumPy(Reading):
         self.refuse("can not be opened", "set.npz", source="npz", path=path)
 
 
+class Hdf5(Reading):
+    """One file: tests/e2e/bad_input.py and inputs/digits.toml."""
+
+    def write(self, name, train=None, validation=None):
+        import h5py
+
+        with h5py.File(self.set / name, "w") as file:
+            for split, pair in (("train", train), ("validation", validation)):
+                if pair:
+                    file[f"{split}/inputs"], file[f"{split}/labels"] = pair
+        return pair
+
+    def pair(self, count, kind="u1"):
+        return self.values(kind, (count, 2, 3, 4)), self.random.randint(0, 10, count)
+
+    def test_several_files(self):
+        parts = [self.pair(n, kind) for n, kind in ((4, "u1"), (1, "f4"), (6, "f8"))]
+        held = self.pair(3)
+        for number, part in zip((10, 2, 3), parts):  # by name: 10, 2, 3
+            self.write(f"part-{number}.h5", part, held if number == 2 else None)
+        self.write("held.h5", validation=held)
+        inputs, labels = (numpy.concatenate([p[i] for p in parts]) for i in (0, 1))
+        self.check(inputs, labels, "hdf5", (2, 3, 4), path=self.set / "part-*.h5")
+        self.check(held[0], held[1], "hdf5", (2, 3, 4), path=self.set / "part-[0-9]*.h5", split="validation")
+        names = [str(self.set / name) for name in ("part-3.h5", "held.h5", "part-10.h5")]
+        self.check(numpy.concatenate([parts[2][0], parts[0][0]]), numpy.concatenate([parts[2][1], parts[0][1]]), "hdf5",
+                   (2, 3, 4), path=names)
+        self.check(held[0], held[1], "hdf5", (2, 3, 4), path=names, split="validation")
+        self.check(held[0], held[1], "hdf5", (2, 3, 4), path=["set/part-3.h5", "set/held.h5"], split="validation")
+        (self.set / "part-*.h5").write_bytes((self.set / "part-3.h5").read_bytes())
+        self.check(*parts[2], "hdf5", (2, 3, 4), path=self.set / "part-*.h5")  # a file of that name goes before
+
+    def test_bad_files(self):
+        self.refuse("part-*.h5: got no file of such a name expected at least one", source="hdf5",
+                    path=self.set / "part-*.h5")
+        self.write("part-1.h5", self.pair(2))
+        self.write("held.h5", validation=self.pair(2))
+        self.refuse("held.h5: got no group /train in it expected one to train with", source="hdf5", shape=(2, 3, 4),
+                    path=self.set / "held.h5")
+        self.refuse("got no group /train in any file", source="hdf5", shape=(2, 3, 4), path=["set/held.h5"] * 2)
+        self.refuse("nowhere.h5", source="hdf5", shape=(2, 3, 4), path=["set/part-1.h5", "set/nowhere.h5"])
+        self.refuse("data.path, got [] (array) expected the paths of HDF5 files", source="hdf5", path=[])
+        self.refuse("expected paths of files", source="hdf5", path=["set/part-1.h5", ""])
+        self.refuse("data.path[1], got 3 (integer) expected a string", source="hdf5", path=["set/part-1.h5", 3])
+
+
+class ImageFolder(Reading):
+    def picture(self, height, width, mode="RGB"):
+        """Smooth, so that JPEG keeps it, with some noise."""
+        from PIL import Image
+
+        y, x = numpy.mgrid[0:height, 0:width]
+        channels = [128 + 100 * numpy.sin(x / (5 + 3 * c) + y / (7 - c)) for c in range(3)]
+        pixels = numpy.stack(channels, -1) + self.random.randint(-20, 20, (height, width, 3))
+        return Image.fromarray(pixels.clip(0, 255).astype("u1")).convert(mode)
+
+    def save(self, image, name, split="train", **options):
+        path = self.set / split / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path, **options)
+        return path
+
+    def fill(self):
+        """Every kind of file, each in a class of its own, and what Pillow makes of it."""
+        from PIL import Image
+
+        big, small = self.picture(61, 47), self.picture(20, 33)
+        alpha = big.copy()
+        alpha.putalpha(self.picture(61, 47, "L"))
+        grey = self.picture(40, 40, "L")
+        clear = grey.convert("P")
+        kinds = [
+            ("a.jpg", big, dict(quality=90)),
+            ("b.JPEG", small, dict(quality=95, progressive=True, subsampling=0)),
+            ("c.jpg", grey, {}),
+            ("d.jpg", self.picture(40, 50, "CMYK"), {}),
+            ("e.png", big, {}),
+            ("f.png", alpha, {}),
+            ("g.png", grey, {}),
+            ("h.png", alpha.convert("LA"), {}),
+            ("i.png", big.quantize(50), {}),
+            ("j.png", clear, dict(transparency=7)),
+            ("k.png", self.picture(37, 29, "1"), {}),
+            ("l.jpg", self.picture(301, 224), dict(quality=75, optimize=True)),
+            ("m.png", self.picture(2, 300), {}),
+        ]
+        return [self.save(image, f"{name[0]}/{name}", **options) for name, image, options in kinds]
+
+    def fitted(self, path, height, width, mode, resize=0):
+        """torchvision's Resize and CenterCrop on what Pillow reads."""
+        from PIL import Image
+
+        image = Image.open(path).convert(mode)
+        w, h = image.size
+        if resize:
+            w, h = (resize, resize * h // w) if w <= h else (resize * w // h, resize)
+        elif w * height <= h * width:
+            w, h = width, width * h // w
+        else:
+            w, h = height * w // h, height
+        image = image.resize((w, h), Image.BILINEAR)
+        left, top = round((w - width) / 2), round((h - height) / 2)
+        pixels = numpy.asarray(image.crop((left, top, left + width, top + height)))
+        return pixels[None] if mode == "L" else pixels.transpose(2, 0, 1)
+
+    def test_against_pillow(self):
+        paths = self.fill()
+        for shape, resize in (((3, 32, 32), 0), ((3, 32, 32), 40), ((1, 32, 32), 37), ((3, 24, 56), 0), ((1, 50, 10), 51)):
+            with self.subTest(shape=shape, resize=resize):
+                wanted = numpy.stack([self.fitted(p, *shape[1:], "RGB" if shape[0] == 3 else "L", resize)
+                                      for p in paths])
+                self.check(wanted, numpy.arange(len(paths)), "image_folder", shape, classes=len(paths),
+                           data=f"resize = {resize}")
+
+    def test_16_bits_count_by_their_upper_8(self):
+        from PIL import Image
+
+        deep = self.random.randint(0, 65536, (6, 5)).astype("u2")
+        self.save(Image.fromarray(deep), "a/a.png")
+        self.check((deep >> 8)[None, None], numpy.array([0]), "image_folder", (1, 6, 5))
+
+    def test_interlaced(self):
+        path = self.save(self.picture(11, 13), "a/a.png")
+        # Adam7 by hand: the passes' rows one after the other.
+        import zlib
+        from PIL import Image
+
+        pixels = numpy.asarray(Image.open(path))
+        lines = b""
+        for top, left, down, right in ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2),
+                                       (1, 0, 2, 1)):
+            for row in pixels[top::down, left::right]:
+                lines += b"\0" + row.tobytes() if row.size else b""
+
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 13, 11, 8, 2, 0, 0, 1))
+                         + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+        self.check(pixels.transpose(2, 0, 1)[None], numpy.array([0]), "image_folder", (3, 11, 13))
+
+    def test_order_and_splits(self):
+        wanted = []
+        for name in ("B/x.png", "B/y10.png", "B/y2.png", "a/z.png", "\u00e9t\u00e9/\u00f1.png"):
+            wanted.append(self.save(self.picture(8, 8), name))
+        held = self.save(self.picture(8, 8), "a/held.png", split="val")
+        for junk in (".DS_Store", "readme.txt", "a/notes.txt", "a/.hidden.png", ".git/x"):
+            path = self.set / "train" / junk
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("not an image")
+        pixels = numpy.stack([self.fitted(p, 8, 8, "RGB") for p in wanted])
+        self.check(pixels, numpy.array([0, 0, 0, 1, 2]), "image_folder", (3, 8, 8), classes=3)
+        self.check(self.fitted(held, 8, 8, "RGB")[None], numpy.array([1]), "image_folder", (3, 8, 8), split="validation")
+        (self.set / "val").rename(self.set / "validation")
+        self.check(self.fitted(self.set / "validation/a/held.png", 8, 8, "RGB")[None], numpy.array([1]), "image_folder",
+                   (3, 8, 8), split="validation")
+
+    def test_bad_folders(self):
+        def refuse(*parts, **options):
+            self.refuse(*parts, source="image_folder", **{"shape": (3, 8, 8), **options})
+
+        refuse("set/train: got nothing expected a folder with a folder of images for each class")
+        (self.set / "train").mkdir()
+        refuse("set/train: got no folders expected one for each class")
+        (self.set / "train" / "a").mkdir()
+        refuse("set/train/a: got a folder without images expected files that end in .jpg, .jpeg or .png")
+        self.save(self.picture(9, 9), "a/a.png")
+        self.save(self.picture(9, 9), "b/b.png")
+        refuse("set/train: got 2 folders expected at most 1 classes, the outputs of the model", classes=1)
+        self.save(self.picture(9, 9), "c/c.png", split="val")
+        refuse("set/val/c: got a class that is not among those to train with expected one of its 2 folders")
+        (self.set / "validation").mkdir()
+        refuse("set: got validation/ and val/ expected one of them")
+        shutil.rmtree(self.set / "val")
+        (self.set / "train" / "b" / "more").mkdir()
+        refuse("set/train/b/more: got a folder expected images")
+        shutil.rmtree(self.set / "train" / "b" / "more")
+        refuse("data.source", "expected a source of samples of shape 72, as in model.input", shape=(72,))
+        refuse("expected a source of samples of shape 2x8x8", shape=(2, 8, 8))
+        refuse("data.resize, got 7 (integer) expected at least 8, the longer side of model.input, or 0", data="resize = 7")
+
+    def test_bad_images(self):
+        good = {name: self.save(self.picture(40, 40), f"a/{name}").read_bytes() for name in ("a.jpg", "b.png")}
+
+        def refuse(name, data, *parts):
+            path = self.set / "train" / "a" / name
+            path.write_bytes(data)
+            self.refuse(f"train/a/{name}: ", *parts, source="image_folder", shape=(3, 8, 8))
+            path.write_bytes(good[name])
+
+        for name, kind in (("a.jpg", "JPEG"), ("b.png", "PNG")):
+            whole = good[name]
+            refuse(name, b"", "got an empty file expected a JPEG or PNG image")
+            refuse(name, b"hello", "got a file that begins otherwise expected a JPEG or PNG image")
+            refuse(name, b"GIF89a" + whole, "got a file that begins otherwise")
+            for length in (20, 150, len(whole) // 2, len(whole) - 20):
+                refuse(name, whole[:length], "can not be decoded, got", f"expected a whole {kind} image")
+        refuse("b.png", good["b.png"][:800] + b"x" + good["b.png"][801:], "can not be decoded, got")
+        huge = bytearray(good["b.png"])
+        huge[16:24] = struct.pack(">II", 60000, 60000)
+        import zlib
+
+        huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
+        refuse("b.png", bytes(huge), "got an image of 60000x60000 pixels expected at most")
+        (self.set / "train/a/c.jpg").symlink_to("nowhere.jpg")
+        self.refuse("train/a/c.jpg: can not be opened", source="image_folder", shape=(3, 8, 8))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -224,7 +224,8 @@ TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
                            "\"synthetic\", or leave it out";
   EXPECT_EQ(error_of({"data.path=d.h5"}),
             "--set data.path=d.h5: data.path, got \"d.h5\" (string) expected no such key with data.source = "
-            "\"synthetic\". set data.source = \"hdf5\" or \"idx\" or \"cifar\" or \"npy\" or \"npz\", or leave it out");
+            "\"synthetic\". set data.source = \"hdf5\" or \"idx\" or \"cifar\" or \"npy\" or \"npz\" or "
+            "\"image_folder\", or leave it out");
   EXPECT_EQ(error_of({"data.labels=coarse"}, hdf5),
             "--set data.labels=coarse: data.labels, got \"coarse\" (string) expected no such key with data.source = "
             "\"hdf5\". set data.source = \"cifar\", or leave it out");
@@ -285,11 +286,13 @@ TEST(RunConfig, NormalisationHasOneValueOrOnePerChannel) {
 }
 
 TEST(RunConfig, EverySourceOfFilesNeedsItsPath) {
-  const std::vector<std::pair<std::string, std::string>> sources = {{"hdf5", "an HDF5 file"},
-                                                                    {"idx", "a folder of IDX files"},
-                                                                    {"cifar", "a folder of CIFAR's binary files"},
-                                                                    {"npy", "a folder of .npy files"},
-                                                                    {"npz", "a .npz file"}};
+  const std::vector<std::pair<std::string, std::string>> sources = {
+      {"hdf5", "an HDF5 file"},
+      {"idx", "a folder of IDX files"},
+      {"cifar", "a folder of CIFAR's binary files"},
+      {"npy", "a folder of .npy files"},
+      {"npz", "a .npz file"},
+      {"image_folder", "a folder with train/ and validation/"}};
   for (const auto& [source, what] : sources) {
     const std::string text = fmt::format("[data]\nsource = \"{}\"\nbatch = 1\n[train]\nsteps = 1\n", source);
     EXPECT_EQ(error_of({}, text), fmt::format("models/m.toml:1: data.path, got nothing expected the path of {}. it is "
@@ -299,6 +302,36 @@ TEST(RunConfig, EverySourceOfFilesNeedsItsPath) {
   }
   EXPECT_EQ(error_of({"data.labels=both"}, "[data]\nsource = \"cifar\"\npath = \"c\"\nbatch = 1\n[train]\nsteps = 1\n"),
             "--set data.labels=both: data.labels, got \"both\" (string) expected one of fine, coarse");
+}
+
+TEST(RunConfig, SeveralFilesAreRelativeToTheModelFile) {
+  const std::string text = "[data]\nsource = \"hdf5\"\npath = [\"a.h5\", \"/b.h5\"]\nbatch = 1\n[train]\nsteps = 1\n";
+  using Files = std::vector<std::string>;
+  EXPECT_EQ(read(text).data.files, (Files{"models/a.h5", "/b.h5"}));
+  EXPECT_EQ(read(text).data.path, "");
+  EXPECT_EQ(read(text, {"data.path=[\"c.h5\"]"}).data.files, Files{"c.h5"});
+  EXPECT_EQ(read(text, {"data.path=c.h5"}).data.path, "c.h5");
+  EXPECT_EQ(error_of({"data.path=[]"}, text),
+            "--set data.path=[]: data.path, got [] (array) expected the paths of HDF5 files");
+  EXPECT_EQ(error_of({"data.path=[\"\"]"}, text),
+            "--set data.path=[\"\"]: data.path, got [\"\"] (array) expected paths of files");
+  EXPECT_EQ(error_of({"data.source=npz"}, text),
+            "models/m.toml:3: data.path, got [\"a.h5\", \"/b.h5\"] (array) expected a string");
+  const Table table = Table::parse(text, "/models/m.toml");
+  const std::string resolved = config::resolved_toml(config::read_run_config(table), table);
+  EXPECT_NE(resolved.find("\npath = [\"/models/a.h5\", \"/b.h5\"]\n"), std::string::npos) << resolved;
+}
+
+TEST(RunConfig, ImagesHaveTheShapeOfImages) {
+  const std::string text = "[model]\ninput = [3, 8, 12]\n[data]\nsource = \"image_folder\"\npath = \"d\"\nresize = "
+                           "12\nbatch = 1\n[train]\nsteps = 1\n";
+  EXPECT_EQ(read(text).data.resize, 12);
+  EXPECT_EQ(error_of({"data.resize=11"}, text), "--set data.resize=11: data.resize, got 11 (integer) expected at least "
+                                                "12, the longer side of model.input, or 0");
+  EXPECT_EQ(error_of({"model.input=[8]"}, text),
+            "models/m.toml:4: data.source, got \"image_folder\" (string) expected a "
+            "source of samples of shape 8, as in model.input. images are [1 or 3, "
+            "height, width]");
 }
 
 TEST(RunConfig, ModelNames) {
@@ -336,12 +369,12 @@ TEST(RunConfig, RangesAndWords) {
       {"data.batch=0", "data.batch, got 0 (integer) expected at least 1"},
       {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1"},
       {"data.batch=many", "data.batch, got \"many\" (string) expected an integer"},
-      {"data.source=tokens",
-       "data.source, got \"tokens\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz. \"tokens\" is not "
-       "supported yet"},
-      {"data.source=hfd5",
-       "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz. did you mean "
-       "\"hdf5\"?"},
+      {"data.source=tokens", "data.source, got \"tokens\" (string) expected one of synthetic, hdf5, idx, cifar, npy, "
+                             "npz, image_folder. \"tokens\" is not "
+                             "supported yet"},
+      {"data.source=hfd5", "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz, "
+                           "image_folder. did you mean "
+                           "\"hdf5\"?"},
       {"data.samples=0", "data.samples, got 0 (integer) expected at least 1"},
       {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0"},
       {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0"},

@@ -36,6 +36,7 @@ TEST(ConfigReadme, DescribesEveryKeyOfTheResolvedConfigurationAndNoOther) {
   resolved.merge(
       resolved_keys("source = \"synthetic\"\n", "steps = 1\nschedule = { name = \"step\", step_steps = 1 }\n"));
   resolved.merge(resolved_keys("source = \"cifar\"\npath = \"d\"\n", "steps = 1\n"));
+  resolved.merge(resolved_keys("source = \"image_folder\"\npath = \"d\"\n", "steps = 1\n"));
   resolved.merge(
       resolved_keys("source = \"hdf5\"\npath = \"d.h5\"\n",
                     "epochs = 1\nschedule = { name = \"step\", step_epochs = 1 }\n[parallel]\nplan = \"p\"\n"));
