@@ -56,8 +56,8 @@ class Images(Case):
                 self.assertEqual(self.summary()["validation"]["accuracy"],
                                  self.summary("serial")["validation"]["accuracy"])
 
-    def expect_error(self, ranks, pattern):
-        done = self.train(ranks, self.model(NET), expect=2)
+    def expect_error(self, ranks, run_dir, pattern):
+        done = self.train(ranks, self.model(NET), run_dir=run_dir, expect=2)
         errors = [line for line in done.stderr.splitlines() if line.startswith("soybean_train:")]
         self.assertIn(len(errors), range(1, ranks + 1), done.stderr)  # ranks that read it at the same moment
         for error in errors:
@@ -65,19 +65,16 @@ class Images(Case):
 
     def test_damaged_images_are_named(self):
         self.fill(1600)
-        folder = self.folder / "pictures" / "train" / "r"
-        early, late = sorted(folder.iterdir())[0], sorted(folder.iterdir())[1]  # the second is not looked at before
+        early, late = sorted((self.folder / "pictures/train/b").iterdir())[:2]  # the second is not looked at before
         whole = late.read_bytes()
         late.write_bytes(whole[: len(whole) // 2])
-        name = re.escape(f"/train/r/{late.name}: can not be decoded")
         for ranks in (1, 2):
-            self.expect_error(ranks, name)
+            self.expect_error(ranks, "run", re.escape(f"/train/b/{late.name}: can not be decoded"))
             self.assertTrue((self.folder / "run").exists(), "it is found while training")
         early.write_bytes(b"")
         for ranks in (1, 2):
-            self.train(ranks, self.folder / "tiny.toml", run_dir="other", expect=2)
+            self.expect_error(ranks, "other", re.escape(f"/train/b/{early.name}: got an empty file"))
             self.assertFalse((self.folder / "other").exists(), "it is found before training")
-            self.expect_error(ranks, re.escape(f"/train/r/{early.name}: got an empty file"))
 
 
 if __name__ == "__main__":
