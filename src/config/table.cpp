@@ -221,13 +221,26 @@ Table Table::table(std::string_view key) const {
 
 std::vector<Table> Table::tables(std::string_view key) const {
   get(key, true, "a list of tables");
+  return tables_in(*find(*value_, key), path(key));
+}
+
+std::vector<std::vector<Table>> Table::table_lists(std::string_view key) const {
+  get(key, true, "a list of lists of tables");
   Value* value = find(*value_, key);
-  if (value->kind != Kind::array) wrong(*value, path(key), "a list of tables", "");
+  if (value->kind != Kind::array) wrong(*value, path(key), "a list of lists of tables", "");
+  std::vector<std::vector<Table>> result;
+  for (std::size_t i = 0; i < value->items.size(); ++i)
+    result.push_back(tables_in(value->items[i], fmt::format("{}[{}]", path(key), i)));
+  return result;
+}
+
+std::vector<Table> Table::tables_in(Value& value, const std::string& path) const {
+  if (value.kind != Kind::array) wrong(value, path, "a list of tables", "");
   std::vector<Table> result;
-  for (std::size_t i = 0; i < value->items.size(); ++i) {
-    const std::string item_path = fmt::format("{}[{}]", path(key), i);
-    if (value->items[i].kind != Kind::table) wrong(value->items[i], item_path, "a table", "");
-    result.push_back(Table(document_, &value->items[i], item_path));
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    const std::string item_path = fmt::format("{}[{}]", path, i);
+    if (value.items[i].kind != Kind::table) wrong(value.items[i], item_path, "a table", "");
+    result.push_back(Table(document_, &value.items[i], item_path));
   }
   return result;
 }

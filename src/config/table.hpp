@@ -57,6 +57,7 @@ public:
                                    Limits limits = {}) const;
   Table table(std::string_view key) const;               ///< an empty table when absent, so that defaults apply
   std::vector<Table> tables(std::string_view key) const; ///< an array of tables; required
+  std::vector<std::vector<Table>> table_lists(std::string_view key) const; ///< an array of such arrays; required
 
   bool has(std::string_view key) const;       ///< makes the key known, does not read it
   bool has_table(std::string_view key) const; ///< the same, and true for tables alone
@@ -87,6 +88,7 @@ public:
 private:
   Table(std::shared_ptr<Document> document, Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
+  std::vector<Table> tables_in(Value& value, const std::string& path) const;
   const Value* get(std::string_view key, bool must, std::string_view expected) const;
   [[noreturn]] void missing(std::string_view key, std::string_view expected, std::string_view hint) const;
 

@@ -46,12 +46,7 @@ public:
   void add_layers(const Table& parent, std::string_view key) {
     const std::vector<Table> layers = parent.tables(key);
     if (layers.empty()) parent.reject(key, "at least one layer");
-    for (const Table& layer : layers) {
-      if (layer.has("repeat"))
-        add_repeated(layer);
-      else
-        add_layer(layer);
-    }
+    add_all(layers);
   }
 
   /// A result nobody uses is a mistake in some `inputs`.
@@ -67,6 +62,15 @@ public:
   }
 
 private:
+  void add_all(const std::vector<Table>& layers) {
+    for (const Table& layer : layers) {
+      if (layer.has("repeat"))
+        add_repeated(layer);
+      else
+        add_layer(layer);
+    }
+  }
+
   void add_repeated(const Table& table) {
     const std::int64_t times = table.integer("repeat", required, {.low = 1, .high = most_layers});
     if (table.has("op")) table.reject("repeat", "no op beside it", "put the layer into `layers`");
@@ -88,7 +92,8 @@ private:
   TensorId add_plain(const Table& table, const std::string& op, const std::string& name) {
     const LayerKind* kind = find_kind(op);
     if (!kind) reject_op(table, op);
-    const std::vector<TensorId> inputs = inputs_of(table);
+    const bool branches = kind->most_inputs > 1 && table.has("branches");
+    const std::vector<TensorId> inputs = branches ? add_branches(table) : inputs_of(table);
     const auto count_is = [&](std::string_view expected) {
       fail("{}: layer '{}' ({}), got {} input{} expected {}. name them: inputs = [\"a\", \"b\"]", table.where(), name,
            op, inputs.size(), inputs.size() == 1 ? "" : "s", expected);
@@ -101,14 +106,31 @@ private:
     return at(table.where(), [&] { return append(graph_, name, inputs); });
   }
 
-  /// x + body(x). Layers of the body that name no input take x (the first) or the one before.
+  /// What comes out of each list of layers, all beginning with this layer's input; of an empty list the input itself.
+  std::vector<TensorId> add_branches(const Table& table) {
+    if (table.has("inputs")) table.reject("inputs", "either inputs or branches", "remove one of them");
+    const TensorId from = inputs_of(table)[0];
+    std::vector<TensorId> results;
+    for (const std::vector<Table>& branch : table.table_lists("branches")) {
+      last_ = from;
+      add_all(branch);
+      results.push_back(last_);
+    }
+    return results;
+  }
+
+  /// body(x) added to x, or to shortcut(x). Layers that name no input take x (the first of each) or the one before.
   TensorId add_residual(const Table& table, const std::string& name) {
     const std::vector<TensorId> inputs = inputs_of(table);
     if (inputs.size() != 1)
       fail("{}: layer '{}' (residual), got {} inputs expected 1", table.where(), name, inputs.size());
-    last_ = inputs[0];
+    TensorId shortcut = last_ = inputs[0];
+    if (table.has("shortcut")) {
+      add_layers(table, "shortcut");
+      shortcut = std::exchange(last_, inputs[0]);
+    }
     add_layers(table, "body");
-    return at(table.where(), [&] { return ops::add_layer(graph_, name, {inputs[0], last_}); });
+    return at(table.where(), [&] { return ops::add_layer(graph_, name, {shortcut, last_}); });
   }
 
   std::vector<TensorId> inputs_of(const Table& table) const {

@@ -131,6 +131,30 @@ TEST(BuildGraph, RepeatContinuesCountingAndResidualAdds) {
   EXPECT_EQ(graph.tensors[second.inputs[1]].name, "conv2d_5");
 }
 
+TEST(BuildGraph, ShortcutsAndBranchesBeginWithTheInput) {
+  const Graph graph =
+      build("{ op = \"conv2d\", name = \"a\", channels = 2, kernel = 3, padding = 1 },\n"
+            "{ op = \"residual\", shortcut = [{ op = \"conv2d\", name = \"s\", channels = 3, kernel = 1 }], body = [\n"
+            "  { op = \"conv2d\", name = \"b\", channels = 3, kernel = 1 }, { op = \"tanh\" }] },\n"
+            "{ op = \"add\", branches = [[], [{ op = \"relu\" }, { op = \"sigmoid\" }]] },\n"
+            "{ op = \"mul\", input = \"s\", branches = [[{ op = \"tanh\" }], [{ repeat = 2, layers = [\n"
+            "  { op = \"relu\" }] }]] },\n"
+            "{ op = \"flatten\" },\n",
+            "bias = false\nloss = \"softmax_cross_entropy\"\n");
+  EXPECT_EQ(names(graph), "a s b tanh_1 residual_1 relu_1 sigmoid_1 add_1 tanh_2 relu_2 relu_3 mul_1 flatten_1 loss ");
+  const auto operands = [&](std::size_t node) {
+    std::string text;
+    for (const graph::TensorId t : graph.nodes[node].inputs) text += graph.tensors[t].name + " ";
+    return text;
+  };
+  EXPECT_EQ(operands(1), "a s.weight ");
+  EXPECT_EQ(operands(2), "a b.weight ");
+  EXPECT_EQ(operands(4), "s tanh_1 ");
+  EXPECT_EQ(operands(7), "residual_1 sigmoid_1 ");
+  EXPECT_EQ(operands(8), "s ");
+  EXPECT_EQ(operands(11), "tanh_2 relu_3 ");
+}
+
 TEST(BuildGraph, NamedInputsMeanTheResultAfterTheActivation) {
   const Graph graph = build("{ op = \"dense\", name = \"a\", units = 3, activation = \"relu\" },\n"
                             "{ op = \"dense\", name = \"b\", units = 3, input = \"input\" },\n"
@@ -293,6 +317,22 @@ TEST(BuildGraphErrors, Inputs) {
       error_of("{ op = \"relu\", name = \"lost\" },\n{ op = \"flatten\", input = \"input\" },\n"),
       "m.toml:4: layer 'lost', got no layer that uses it expected one. name it in the inputs of a later layer, or "
       "remove it");
+}
+
+TEST(BuildGraphErrors, Branches) {
+  EXPECT_EQ(error_of("{ op = \"add\", inputs = [\"input\", \"input\"], branches = [[], []] },\n"),
+            "m.toml:4: model.layers[0].inputs, got [\"input\", \"input\"] (array) expected either inputs or branches. "
+            "remove one of them");
+  EXPECT_EQ(error_of("{ op = \"add\", branches = [[]] },\n"),
+            "m.toml:4: layer 'add_1' (add), got 1 input expected at least 2. name them: inputs = [\"a\", \"b\"]");
+  EXPECT_EQ(error_of("{ op = \"add\", branches = [{ op = \"relu\" }] },\n"),
+            "m.toml:4: model.layers[0].branches[0], got { op = \"relu\" } (table) expected a list of tables");
+  EXPECT_EQ(error_of("{ op = \"add\", branches = [[], [3]] },\n"),
+            "m.toml:4: model.layers[0].branches[1][0], got 3 (integer) expected a table");
+  EXPECT_EQ(error_of("{ op = \"add\", branches = 3 },\n"),
+            "m.toml:4: model.layers[0].branches, got 3 (integer) expected a list of lists of tables");
+  EXPECT_EQ(error_of("{ op = \"residual\", shortcut = [], body = [{ op = \"relu\" }] },\n"),
+            "m.toml:4: model.layers[0].shortcut, got [] (array) expected at least one layer");
 }
 
 TEST(BuildGraphErrors, RepeatAndModelKeys) {
