@@ -137,11 +137,11 @@ TEST(BuildGraph, ShortcutsAndBranchesBeginWithTheInput) {
             "{ op = \"residual\", shortcut = [{ op = \"conv2d\", name = \"s\", channels = 3, kernel = 1 }], body = [\n"
             "  { op = \"conv2d\", name = \"b\", channels = 3, kernel = 1 }, { op = \"tanh\" }] },\n"
             "{ op = \"add\", branches = [[], [{ op = \"relu\" }, { op = \"sigmoid\" }]] },\n"
-            "{ op = \"mul\", input = \"s\", branches = [[{ op = \"tanh\" }], [{ repeat = 2, layers = [\n"
-            "  { op = \"relu\" }] }]] },\n"
+            "{ op = \"mul\", input = \"s\", branches = [[{ repeat = 2, layers = [{ op = \"tanh\" }] }], [\n"
+            "  { op = \"add\", inputs = [\"add_1\", \"s\"] }]] },\n"
             "{ op = \"flatten\" },\n",
             "bias = false\nloss = \"softmax_cross_entropy\"\n");
-  EXPECT_EQ(names(graph), "a s b tanh_1 residual_1 relu_1 sigmoid_1 add_1 tanh_2 relu_2 relu_3 mul_1 flatten_1 loss ");
+  EXPECT_EQ(names(graph), "a s b tanh_1 residual_1 relu_1 sigmoid_1 add_1 tanh_2 tanh_3 add_2 mul_1 flatten_1 loss ");
   const auto operands = [&](std::size_t node) {
     std::string text;
     for (const graph::TensorId t : graph.nodes[node].inputs) text += graph.tensors[t].name + " ";
@@ -152,7 +152,7 @@ TEST(BuildGraph, ShortcutsAndBranchesBeginWithTheInput) {
   EXPECT_EQ(operands(4), "s tanh_1 ");
   EXPECT_EQ(operands(7), "residual_1 sigmoid_1 ");
   EXPECT_EQ(operands(8), "s ");
-  EXPECT_EQ(operands(11), "tanh_2 relu_3 ");
+  EXPECT_EQ(operands(11), "tanh_3 add_2 ");
 }
 
 TEST(BuildGraph, NamedInputsMeanTheResultAfterTheActivation) {
