@@ -130,7 +130,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   runtime::Executor executor(job.graph, job.programs, {exec, *comm, job.plan.mesh, 0, job.config.run.record_steps});
   runtime::initialise_parameters(job.graph, executor, options.seed);
   data::Batch batch;
-  data::BatchSource::training(*job.reader, job.config.data.normalise,
+  data::BatchSource::training(*job.reader, job.config.data,
                               {job.reader->info().train_samples, job.config.data.batch, options.seed, true})
       .read(0, train::fed_parts(job.graph, executor), batch);
   train::feed(job.graph, executor, batch);

@@ -63,11 +63,64 @@ NormaliseOptions read_normalise(const Table& table) {
   return options;
 }
 
+/// [low, high], both above 0.
+std::array<double, 2> read_range(const Table& table, std::string_view key, const std::array<double, 2>& fallback) {
+  const std::vector<double> range = table.reals(key, std::vector<double>(fallback.begin(), fallback.end()));
+  if (range.size() != 2 || range[0] <= 0 || range[1] < range[0])
+    table.reject(key, "two numbers above 0, the larger last");
+  return {range[0], range[1]};
+}
+
+void read_jitter(const Table& table, AugmentStep& step) {
+  step.brightness = real_at_least(table, "brightness", step.brightness, 0);
+  step.contrast = real_at_least(table, "contrast", step.contrast, 0);
+  step.saturation = real_at_least(table, "saturation", step.saturation, 0);
+  step.hue = real_at_least(table, "hue", step.hue, 0);
+  if (step.hue > 0.5) table.reject("hue", "at most 0.5, half of the circle");
+  if (step.brightness == 0 && step.contrast == 0 && step.saturation == 0 && step.hue == 0)
+    table.reject("brightness", "a number above 0 for one of brightness, contrast, saturation, hue");
+}
+
+AugmentStep read_step(const Table& table, bool own_sizes) {
+  AugmentStep step;
+  step.op =
+      table.word("op", required,
+                 {.now = {"flip", "crop", "resized_crop", "colour_jitter", "cutout"}, .later = {"mixup", "cutmix"}});
+  if (step.op == "flip") {
+    step.p = real_at_least(table, "p", step.p, 0);
+    if (step.p > 1) table.reject("p", "at most 1");
+    step.vertical = table.boolean("vertical", step.vertical);
+  } else if (step.op == "crop") {
+    step.padding = table.pair("padding", step.padding, from_zero);
+    if (!own_sizes && step.padding == std::array<std::int64_t, 2>{})
+      table.reject("padding", "at least 1, as all samples have the size of model.input");
+  } else if (step.op == "resized_crop") {
+    step.scale = read_range(table, "scale", step.scale);
+    step.ratio = read_range(table, "ratio", step.ratio);
+  } else if (step.op == "colour_jitter") {
+    read_jitter(table, step);
+  } else {
+    step.size = table.integer("size", required, from_one);
+  }
+  return step;
+}
+
+std::vector<AugmentStep> read_augment(const Table& table, const std::string& source) {
+  std::vector<AugmentStep> steps;
+  if (!table.has("augment")) return steps;
+  for (const Table& step : table.tables("augment")) {
+    steps.push_back(read_step(step, source == "image_folder"));
+    if (steps.size() > 1 && steps[steps.size() - 2].op == "cutout" && steps.back().op != "cutout")
+      step.reject("op", "nothing but cutout after a cutout", "its squares are cut last");
+  }
+  return steps;
+}
+
 } // namespace
 
 DataOptions read_data(const Table& table) {
   table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "resize",
-               "normalise", "shuffle", "prefetch"});
+               "normalise", "augment", "shuffle", "prefetch", "threads"});
   DataOptions options;
   options.source =
       table.word("source", required, {.now = words_of(data_sources()), .later = {"tokens", "csv", "webdataset"}});
@@ -84,8 +137,10 @@ DataOptions read_data(const Table& table) {
     options.noise = real_at_least(table, "noise", options.noise, 0);
   }
   options.normalise = read_normalise(table.table("normalise"));
+  options.augment = read_augment(table, options.source);
   options.shuffle = table.boolean("shuffle", options.shuffle);
   options.prefetch = table.integer("prefetch", options.prefetch, {.low = 0, .high = 1024});
+  options.threads = table.integer("threads", options.threads, {.low = 0, .high = 1024});
   return options;
 }
 
@@ -98,6 +153,13 @@ void check_data_fits(const Table& data, const DataOptions& options, const std::v
       data.reject("resize",
                   fmt::format("at least {}, the longer side of model.input, or 0", std::max(input[1], input[2])));
   }
+  if (!options.augment.empty() && input.size() != 3)
+    data.reject("augment", fmt::format("none with samples of shape {}, as in model.input", to_string(input)),
+                "images are [channels, height, width]");
+  for (std::size_t i = 0; i < options.augment.size(); ++i)
+    if (options.augment[i].op == "colour_jitter" && input[0] != 1 && input[0] != 3)
+      data.tables("augment")[i].reject("op", fmt::format("none that needs colours with {} channels", input[0]),
+                                       "images of colours have 3, grey ones 1");
   const Table normalise = data.table("normalise");
   for (const auto& [key, list] : {std::pair("mean", &options.normalise.mean), std::pair("std", &options.normalise.std)})
     if (const auto size = static_cast<std::int64_t>(list->size()); size > 1 && size != input[0])

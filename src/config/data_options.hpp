@@ -2,6 +2,7 @@
 // The settings of [data]: where samples come from and what is done to them. Read with all the others (options.hpp).
 #include "config/table.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,18 @@ namespace soybean::config {
 struct NormaliseOptions {
   double scale = 1;
   std::vector<double> mean, std;
+};
+
+/// One random change of training images; see src/data/augment.hpp. Which fields count depends on `op`.
+struct AugmentStep {
+  std::string op;
+  double p = 0.5;                                               ///< flip: probability
+  bool vertical = false;                                        ///< flip
+  std::array<std::int64_t, 2> padding{};                        ///< crop: rows above and below, columns left and right
+  std::array<double, 2> scale{0.08, 1};                         ///< resized_crop: share of the image's area
+  std::array<double, 2> ratio{0.75, 4. / 3};                    ///< resized_crop: width over height
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0; ///< colour_jitter
+  std::int64_t size = 0;                                        ///< cutout: side of the square
 };
 
 struct DataOptions {
@@ -26,8 +39,10 @@ struct DataOptions {
   std::int64_t validation_samples = 0; ///< synthetic; 0: no validation
   double noise = 1;                    ///< synthetic: standard deviation; prototypes have 1
   NormaliseOptions normalise;
+  std::vector<AugmentStep> augment;
   bool shuffle = true;
   std::int64_t prefetch = 2; ///< batches read ahead; 0: none
+  std::int64_t threads = 0;  ///< that read; 0: as many as compute
 };
 
 /// Reads and checks the section. Throws Error.

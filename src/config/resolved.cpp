@@ -64,6 +64,28 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
+Value augment_steps(const std::vector<AugmentStep>& steps) {
+  Value list;
+  list.kind = Kind::array;
+  for (const AugmentStep& step : steps) {
+    Section section;
+    section.add("op", step.op);
+    if (step.op == "flip") section.add("p", step.p).add("vertical", step.vertical);
+    if (step.op == "crop") section.add("padding", std::vector(step.padding.begin(), step.padding.end()));
+    if (step.op == "resized_crop")
+      section.add("scale", std::vector(step.scale.begin(), step.scale.end()))
+          .add("ratio", std::vector(step.ratio.begin(), step.ratio.end()));
+    if (step.op == "colour_jitter")
+      section.add("brightness", step.brightness)
+          .add("contrast", step.contrast)
+          .add("saturation", step.saturation)
+          .add("hue", step.hue);
+    if (step.op == "cutout") section.add("size", step.size);
+    list.items.push_back(std::move(section.value));
+  }
+  return list;
+}
+
 Section data_section(const DataOptions& data) {
   Section section;
   section.add("source", data.source);
@@ -83,7 +105,8 @@ Section data_section(const DataOptions& data) {
   section.add(
       "normalise",
       Section().add("scale", data.normalise.scale).add("mean", data.normalise.mean).add("std", data.normalise.std));
-  return section.add("shuffle", data.shuffle).add("prefetch", data.prefetch);
+  section.value.entries.push_back({"augment", augment_steps(data.augment)});
+  return section.add("shuffle", data.shuffle).add("prefetch", data.prefetch).add("threads", data.threads);
 }
 
 Section train_section(const TrainOptions& train) {

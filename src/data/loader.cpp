@@ -1,9 +1,13 @@
 #include "data/loader.hpp"
 
 #include "base/error.hpp"
+#include "data/augment.hpp"
 #include "data/part.hpp"
+#include "data/workers.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace soybean::data {
@@ -28,19 +32,58 @@ void normalise(const config::NormaliseOptions& options, const Box& part, std::in
     }
 }
 
+/// Sets what of a hole lies in the part to 0.
+template<class T>
+void clear(const Hole& hole, const Box& part, T* values) {
+  const std::int64_t top = part.offsets[1], left = part.offsets[2], height = part.extents[1], width = part.extents[2];
+  const std::int64_t begin = std::clamp<std::int64_t>(hole.left - left, 0, width);
+  const std::int64_t end = std::clamp<std::int64_t>(hole.right - left, 0, width);
+  for (std::int64_t c = 0; c < part.extents[0]; ++c)
+    for (std::int64_t y = std::max<std::int64_t>(0, hole.top - top); y < std::min(height, hole.bottom - top); ++y)
+      std::fill(values + (c * height + y) * width + begin, values + (c * height + y) * width + end, T{0});
+}
+
+template<class T>
+constexpr DType dtype_of = std::is_same_v<T, double> ? DType::f64 : DType::f32;
+
 bool is_identity(const config::NormaliseOptions& options) {
   return options.scale == 1.0 && options.mean.empty() && options.std.empty();
 }
 
 } // namespace
 
-BatchSource BatchSource::training(const Reader& reader, const config::NormaliseOptions& normalise, Order order) {
-  return {reader, normalise, order, Split::train};
+namespace {
+
+/// One worker's memory.
+struct Scratch {
+  std::vector<std::byte> raw;
+  Picture<float> single;
+  Picture<double> twice;
+  std::vector<Hole> holes;
+
+  Picture<float>& picture(float) { return single; }
+  Picture<double>& picture(double) { return twice; }
+};
+
+} // namespace
+
+struct BatchSource::Shared {
+  explicit Shared(int threads) : workers(threads), scratch(static_cast<std::size_t>(threads)) {}
+  Workers workers;
+  std::vector<Scratch> scratch;
+};
+
+BatchSource::BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split,
+                         int threads)
+    : reader_(&reader), options_(&options), order_(order), split_(split), shared_(std::make_shared<Shared>(threads)) {}
+
+BatchSource BatchSource::training(const Reader& reader, const config::DataOptions& options, Order order, int threads) {
+  return {reader, options, order, Split::train, threads};
 }
 
-BatchSource BatchSource::validation(const Reader& reader, const config::NormaliseOptions& normalise,
-                                    std::int64_t batch) {
-  return {reader, normalise, {reader.info().validation_samples, batch, 0, false}, Split::validation};
+BatchSource BatchSource::validation(const Reader& reader, const config::DataOptions& options, std::int64_t batch,
+                                    int threads) {
+  return {reader, options, {reader.info().validation_samples, batch, 0, false}, Split::validation, threads};
 }
 
 std::int64_t BatchSource::steps() const {
@@ -73,21 +116,64 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
       for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, weight(step, first + r));
       continue;
     }
-    ids.clear();
-    for (std::int64_t r = 0; r < rows; ++r) ids.push_back(sample(step, first + r));
-    if (part.content == Content::labels) {
-      reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(bytes.data()));
+    if (part.content == Content::inputs) {
+      read_inputs(step, part, bytes.data());
       continue;
     }
-    const Box inner{{part.box.offsets.begin() + 1, part.box.offsets.end()},
-                    {part.box.extents.begin() + 1, part.box.extents.end()}};
-    reader_->read_inputs(split_, ids, inner, part.dtype, bytes.data());
-    if (is_identity(*normalise_)) continue;
-    if (part.dtype == DType::f64)
-      normalise(*normalise_, inner, rows, reinterpret_cast<double*>(bytes.data()));
-    else
-      normalise(*normalise_, inner, rows, reinterpret_cast<float*>(bytes.data()));
+    ids.clear();
+    for (std::int64_t r = 0; r < rows; ++r) ids.push_back(sample(step, first + r));
+    reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(bytes.data()));
   }
+}
+
+void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* out) const {
+  const std::int64_t first = part.box.offsets[0], rows = part.box.extents[0];
+  const Box inner{{part.box.offsets.begin() + 1, part.box.offsets.end()},
+                  {part.box.extents.begin() + 1, part.box.extents.end()}};
+  const std::int64_t row_size = volume(inner);
+  if (rows == 0 || row_size == 0) return;
+  const bool augmented = split_ == Split::train && !options_->augment.empty();
+  const auto read = [&](auto* values) {
+    shared_->workers.run(rows, [&](std::int64_t row, int worker) {
+      const std::int64_t id = sample(step, first + row);
+      if (augmented)
+        read_augmented(id, (step * order_.batch + first + row) / order_.samples, inner, worker,
+                       values + row * row_size);
+      else
+        read_rows(std::span(&id, 1), inner, values + row * row_size);
+    });
+  };
+  part.dtype == DType::f64 ? read(reinterpret_cast<double*>(out)) : read(reinterpret_cast<float*>(out));
+}
+
+template<class T>
+void BatchSource::read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const {
+  reader_->read_inputs(split_, ids, part, dtype_of<T>, out);
+  if (!is_identity(options_->normalise))
+    normalise(options_->normalise, part, static_cast<std::int64_t>(ids.size()), out);
+}
+
+/// The whole sample is changed, then the part taken from it: ranks with other parts see the same change.
+template<class T>
+void BatchSource::read_augmented(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const {
+  const Info& info = reader_->info();
+  Scratch& scratch = shared_->scratch[static_cast<std::size_t>(worker)];
+  Picture<T>& picture = scratch.picture(T{});
+  const Shape shape = reader_->read_whole(split_, id, fit_for(options_->augment), dtype_of<T>, scratch.raw);
+  ensure(shape.size() == 3, "augmentation of what is no image");
+  picture.channels = shape[0];
+  picture.height = shape[1];
+  picture.width = shape[2];
+  picture.values.resize(static_cast<std::size_t>(volume(shape)));
+  std::memcpy(picture.values.data(), scratch.raw.data(), picture.values.size() * sizeof(T));
+  augment(options_->augment, {order_.seed, id, epoch}, {info.sample[1], info.sample[2], info.white}, picture,
+          scratch.holes);
+  T* to = out;
+  for_each_run(info.sample, part, [&](std::int64_t first, std::int64_t count) {
+    to = std::copy_n(picture.values.data() + first, count, to);
+  });
+  if (!is_identity(options_->normalise)) normalise(options_->normalise, part, 1, out);
+  for (const Hole& hole : scratch.holes) clear(hole, part, out);
 }
 
 Loader::Loader(BatchSource source, std::vector<Part> parts, std::int64_t first, std::int64_t depth)

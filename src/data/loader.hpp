@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -32,27 +34,35 @@ struct Batch {
   std::vector<std::vector<std::byte>> parts;
 };
 
-/// One batch, read on the calling thread.
+/// Batches, read on the calling thread and threads − 1 others. `reader` and `options` are to outlive it; copies share
+/// threads and scratch memory, so only one of them may read at a time.
 class BatchSource {
 public:
-  /// Training batches: step s takes the samples that `order` names, each row with weight 1/batch.
-  static BatchSource training(const Reader& reader, const config::NormaliseOptions& normalise, Order order);
+  /// Training batches: step s takes the samples that `order` names, augmented, each row with weight 1/batch.
+  static BatchSource training(const Reader& reader, const config::DataOptions& options, Order order, int threads = 1);
   /// Validation batches: sample s·batch + r in turn, weight 1/samples; rows past the end repeat the last with weight 0.
-  static BatchSource validation(const Reader& reader, const config::NormaliseOptions& normalise, std::int64_t batch);
+  static BatchSource validation(const Reader& reader, const config::DataOptions& options, std::int64_t batch,
+                                int threads = 1);
 
   std::int64_t steps() const; ///< validation only: batches that cover the split
   void read(std::int64_t step, const std::vector<Part>& parts, Batch& batch) const;
 
 private:
-  BatchSource(const Reader& reader, const config::NormaliseOptions& normalise, Order order, Split split)
-      : reader_(&reader), normalise_(&normalise), order_(order), split_(split) {}
+  struct Shared; ///< threads, and memory for each of them
+  BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split, int threads);
   std::int64_t sample(std::int64_t step, std::int64_t row) const;
   double weight(std::int64_t step, std::int64_t row) const;
+  void read_inputs(std::int64_t step, const Part& part, std::byte* out) const;
+  template<class T>
+  void read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const;
+  template<class T>
+  void read_augmented(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const;
 
   const Reader* reader_;
-  const config::NormaliseOptions* normalise_;
+  const config::DataOptions* options_;
   Order order_;
   Split split_;
+  std::shared_ptr<Shared> shared_;
 };
 
 /// Reads steps first, first + 1, … up to `depth` ahead (0: on the calling thread). Errors of the thread surface in

@@ -7,33 +7,40 @@
 #include "data/part.hpp"
 #include "data/reader.hpp"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 
 namespace soybean::data {
 
 namespace {
 
-/// Element `index` of a stream of uniform numbers of unit variance; two come from one Philox call.
-class UnitNoise {
-public:
-  explicit UnitNoise(const philox::Stream& stream) : stream_(stream) {}
+constexpr std::int64_t span = 128; ///< elements made side by side; even
 
-  double at(std::int64_t index) {
-    const std::int64_t block = index >> 1;
-    if (block != block_) {
-      bits_ = philox::bits(stream_, static_cast<std::uint64_t>(block));
-      block_ = block;
-    }
-    const std::uint32_t half = static_cast<std::uint32_t>(index & 1 ? bits_ >> 32 : bits_);
-    return (half * 0x1.0p-31 - 1.0) * 1.7320508075688772; // uniform in [-1, 1) times sqrt(3)
+/// Elements first, …, first + count of a stream of uniform numbers of unit variance; two come from one Philox call,
+/// whose rounds are done for many counters at once. first is even, count at most `span`.
+void unit_noise(const philox::Stream& stream, std::int64_t first, std::int64_t count, double* out) {
+  constexpr int lanes = span / 2;
+  std::uint32_t a[lanes], b[lanes], c[lanes], d[lanes];
+  for (int i = 0; i < lanes; ++i) {
+    const auto counter = static_cast<std::uint64_t>(first / 2 + i);
+    a[i] = static_cast<std::uint32_t>(counter);
+    b[i] = static_cast<std::uint32_t>(counter >> 32);
+    c[i] = static_cast<std::uint32_t>(stream.step);
+    d[i] = static_cast<std::uint32_t>(stream.step >> 32);
   }
-
-private:
-  philox::Stream stream_;
-  std::int64_t block_ = -1;
-  std::uint64_t bits_ = 0;
-};
+  philox::Key key = philox::key(stream);
+  for (int round = 0; round < philox::rounds; ++round) {
+    const std::uint32_t key0 = key[0], key1 = key[1];
+    for (int i = 0; i < lanes; ++i) philox::round(a[i], b[i], c[i], d[i], key0, key1);
+    key = philox::next(key);
+  }
+  std::uint32_t words[span];
+  for (int i = 0; i < lanes; ++i) {
+    words[2 * i] = a[i];
+    words[2 * i + 1] = b[i];
+  }
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = (words[i] * 0x1.0p-31 - 1.0) * 1.7320508075688772; // uniform in [-1, 1) times sqrt(3)
+}
 
 class SyntheticReader : public Reader {
 public:
@@ -47,11 +54,18 @@ public:
                    void* out) const override {
     std::int64_t written = 0;
     for (std::int64_t id : ids) {
-      UnitNoise prototype({options_.seed, hash_text("prototype"), static_cast<std::uint64_t>(class_of(split, id))});
-      UnitNoise noise({options_.seed, hash_text("noise"), key(split, id)});
+      const philox::Stream prototype{options_.seed, hash_text("prototype"),
+                                     static_cast<std::uint64_t>(class_of(split, id))};
+      const philox::Stream noise{options_.seed, hash_text("noise"), key(split, id)};
       for_each_run(options_.sample, part, [&](std::int64_t first, std::int64_t count) {
-        for (std::int64_t i = first; i < first + count; ++i)
-          store(type, out, written++, prototype.at(i) + options_.noise * noise.at(i));
+        double mean[span], deviation[span];
+        for (std::int64_t at = first & ~std::int64_t{1}; at < first + count; at += span) {
+          const std::int64_t end = std::min(span, first + count - at);
+          unit_noise(prototype, at, end, mean);
+          unit_noise(noise, at, end, deviation);
+          for (std::int64_t i = std::max<std::int64_t>(0, first - at); i < end; ++i)
+            store(type, out, written++, mean[i] + options_.noise * deviation[i]);
+        }
       });
     }
   }

@@ -60,6 +60,11 @@ data::Order order_of(const Job& job) {
   return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
 }
 
+int reading_threads(const Job& job, const runtime::Executor& executor) {
+  const std::int64_t threads = job.config.data.threads;
+  return threads > 0 ? static_cast<int>(threads) : executor.context().exec.threads();
+}
+
 /// What every rank has found alike.
 [[noreturn]] void fail_alike(const std::string& text) {
   Error error(text, ExitCode::failed);
@@ -227,8 +232,9 @@ LoopResult Loop::run() {
   std::int64_t step = options_.first_step;
   ensure(step < last_step_, "no steps to train");
   {
-    data::Loader loader(data::BatchSource::training(*job_.reader, job_.config.data.normalise, order_),
-                        fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
+    data::Loader loader(
+        data::BatchSource::training(*job_.reader, job_.config.data, order_, reading_threads(job_, executor_)),
+        fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
     while (step < last_step_ && result_.signal == 0) {
       one_step(step, loader);
       ++step;
@@ -260,7 +266,8 @@ std::int64_t total_steps(const Job& job) {
 }
 
 Validation validate(const Job& job, runtime::Executor& executor) {
-  const auto source = data::BatchSource::validation(*job.reader, job.config.data.normalise, job.config.data.batch);
+  const auto source = data::BatchSource::validation(*job.reader, job.config.data, job.config.data.batch,
+                                                    reading_threads(job, executor));
   const std::vector<data::Part> parts = fed_parts(job.graph, executor);
   Validation sum;
   data::Batch batch;

@@ -111,7 +111,7 @@ data::Order order_of(const Job& job) {
 
 void feed_step(const Job& job, runtime::Executor& executor, std::int64_t step) {
   const data::Order order = order_of(job);
-  const auto source = data::BatchSource::training(*job.reader, job.config.data.normalise, order);
+  const auto source = data::BatchSource::training(*job.reader, job.config.data, order);
   data::Batch batch;
   source.read(step, fed_parts(job.graph, executor), batch);
   feed(job.graph, executor, batch);

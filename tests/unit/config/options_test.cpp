@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -66,8 +68,16 @@ source = "hdf5"
 path = "../data/d.h5"
 batch = 64
 normalise = { scale = 0.0625, mean = [0.5, 0.25], std = [2, 1] }
+augment = [
+  { op = "flip", p = 0.25, vertical = true },
+  { op = "crop", padding = [2, 3] },
+  { op = "resized_crop", scale = [0.5, 0.75], ratio = [1, 2] },
+  { op = "colour_jitter", brightness = 0.1, contrast = 0.2, saturation = 0.3, hue = 0.4 },
+  { op = "cutout", size = 8 },
+]
 shuffle = false
 prefetch = 0
+threads = 3
 [train]
 epochs = 3
 optimizer = { name = "sgd", lr = 0.05, momentum = 0.9, weight_decay = 5e-4, nesterov = true }
@@ -97,8 +107,26 @@ void expect_full(const RunConfig& config) {
   EXPECT_EQ(config.data.normalise.scale, 0.0625);
   EXPECT_EQ(config.data.normalise.mean, (std::vector<double>{0.5, 0.25}));
   EXPECT_EQ(config.data.normalise.std, (std::vector<double>{2, 1}));
+  const std::vector<config::AugmentStep>& steps = config.data.augment;
+  ASSERT_EQ(steps.size(), 5u);
+  EXPECT_EQ(steps[0].op, "flip");
+  EXPECT_EQ(steps[0].p, 0.25);
+  EXPECT_TRUE(steps[0].vertical);
+  EXPECT_EQ(steps[1].op, "crop");
+  EXPECT_EQ(steps[1].padding, (std::array<std::int64_t, 2>{2, 3}));
+  EXPECT_EQ(steps[2].op, "resized_crop");
+  EXPECT_EQ(steps[2].scale, (std::array<double, 2>{0.5, 0.75}));
+  EXPECT_EQ(steps[2].ratio, (std::array<double, 2>{1, 2}));
+  EXPECT_EQ(steps[3].op, "colour_jitter");
+  EXPECT_EQ(steps[3].brightness, 0.1);
+  EXPECT_EQ(steps[3].contrast, 0.2);
+  EXPECT_EQ(steps[3].saturation, 0.3);
+  EXPECT_EQ(steps[3].hue, 0.4);
+  EXPECT_EQ(steps[4].op, "cutout");
+  EXPECT_EQ(steps[4].size, 8);
   EXPECT_FALSE(config.data.shuffle);
   EXPECT_EQ(config.data.prefetch, 0);
+  EXPECT_EQ(config.data.threads, 3);
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.train.steps, 0);
   EXPECT_EQ(config.train.optimizer.lr, 0.05);
@@ -128,7 +156,7 @@ TEST(RunConfig, ReadsEveryKeyAndLeavesNoneUnread) {
   const RunConfig config = config::read_run_config(table);
   expect_full(config);
   EXPECT_EQ(config.data.path, "data/d.h5");
-  EXPECT_EQ(config.parallel.pins_where, "models/m.toml:21: parallel.pins");
+  EXPECT_EQ(config.parallel.pins_where, "models/m.toml:29: parallel.pins");
   EXPECT_NO_THROW(table.report_unread());
 }
 
@@ -334,6 +362,52 @@ TEST(RunConfig, ImagesHaveTheShapeOfImages) {
             "height, width]");
 }
 
+TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
+  const std::string text = std::string("[model]\ninput = [3, 8, 8]\n") + minimal;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{op=\"flop\"}",
+       ".op, got \"flop\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout. did "
+       "you mean \"flip\"?"},
+      {"{op=\"mixup\"}", ".op, got \"mixup\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout. "
+                         "\"mixup\" is not supported yet"},
+      {"{}", ".op, got nothing expected a string"},
+      {"{op=\"flip\", p=1.5}", ".p, got 1.5 (number) expected at most 1"},
+      {"{op=\"flip\", p=-1}", ".p, got -1 (integer) expected at least 0"},
+      {"{op=\"crop\"}", ".padding, got nothing expected at least 1, as all samples have the size of model.input"},
+      {"{op=\"crop\", padding=-1}", ".padding, got -1 (integer) expected at least 0"},
+      {"{op=\"resized_crop\", scale=[0.5]}", ".scale, got [0.5] (array) expected two numbers above 0, the larger last"},
+      {"{op=\"resized_crop\", scale=[0, 1]}",
+       ".scale, got [0, 1] (array) expected two numbers above 0, the larger last"},
+      {"{op=\"resized_crop\", ratio=[2, 1]}",
+       ".ratio, got [2, 1] (array) expected two numbers above 0, the larger last"},
+      {"{op=\"colour_jitter\"}",
+       ".brightness, got nothing expected a number above 0 for one of brightness, contrast, saturation, hue"},
+      {"{op=\"colour_jitter\", contrast=-1}", ".contrast, got -1 (integer) expected at least 0"},
+      {"{op=\"colour_jitter\", hue=0.6}", ".hue, got 0.6 (number) expected at most 0.5, half of the circle"},
+      {"{op=\"cutout\"}", ".size, got nothing expected an integer"},
+      {"{op=\"cutout\", size=0}", ".size, got 0 (integer) expected at least 1"},
+  };
+  for (const auto& [step, expected] : cases) {
+    const std::string assignment = "data.augment=[" + step + "]";
+    EXPECT_EQ(error_of({assignment}, text), "--set " + assignment + ": data.augment[0]" + expected);
+  }
+  EXPECT_EQ(error_of({"data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]"}, text),
+            "--set data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]: data.augment[1].op, got \"flip\" (string) "
+            "expected nothing but cutout after a cutout. its squares are cut last");
+  EXPECT_EQ(
+      error_of({"data.augment=[{op=\"flip\"}]", "model.input=[64]"}, text),
+      "--set data.augment=[{op=\"flip\"}]: data.augment, got [{ op = \"flip\" }] (array) expected none with samples of "
+      "shape 64, as in model.input. images are [channels, height, width]");
+  EXPECT_EQ(error_of({"data.augment=[{op=\"colour_jitter\", hue=0.1}]", "model.input=[2, 8, 8]"}, text),
+            "--set data.augment=[{op=\"colour_jitter\", hue=0.1}]: data.augment[0].op, got \"colour_jitter\" (string) "
+            "expected none that needs colours with 2 channels. images of colours have 3, grey ones 1");
+  EXPECT_EQ(error_of({"data.augment=flip"}, text),
+            "--set data.augment=flip: data.augment, got \"flip\" (string) expected a list of tables");
+  EXPECT_EQ(error_of({"data.augment=[{op=\"crop\"}]"}, "[model]\ninput = [3, 8, 8]\n[data]\nsource = \"image_folder\"\n"
+                                                       "path = \"d\"\nbatch = 1\n[train]\nsteps = 1\n"),
+            "no error");
+}
+
 TEST(RunConfig, ModelNames) {
   EXPECT_EQ(read(minimal, {}, "a/my net.toml").model_name, "my_net");
   EXPECT_EQ(read(minimal, {}, "").model_name, "model");
@@ -380,6 +454,7 @@ TEST(RunConfig, RangesAndWords) {
       {"data.classes=-1", "data.classes, got -1 (integer) expected at least 0"},
       {"data.noise=-0.5", "data.noise, got -0.5 (number) expected at least 0"},
       {"data.prefetch=-1", "data.prefetch, got -1 (integer) expected at least 0"},
+      {"data.threads=-1", "data.threads, got -1 (integer) expected at least 0"},
       {"data.normalise.scale=0", "data.normalise.scale, got 0 (integer) expected a number other than 0"},
       {"data.normalise.std=[1, 0]", "data.normalise.std, got [1, 0] (array) expected numbers above 0"},
       {"data.normalise.std=[-1]", "data.normalise.std, got [-1] (array) expected numbers above 0"},

@@ -5,6 +5,8 @@
 #include "data/reader.hpp"
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/philox.hpp"
 
 #include <gtest/gtest.h>
 
@@ -105,6 +107,29 @@ TEST(Synthetic, AnyPartEqualsThatPartOfTheWhole) {
     for (int i = 0; i < 16; ++i) EXPECT_EQ(part_rows[r * 16 + i], whole_rows[r * 48 + 16 + i]);
 }
 
+TEST(Synthetic, IsItsFormula) {
+  Synthetic options = small_set();
+  options.sample = {2, 9, 17}; // odd runs, longer than what is made at once
+  const auto reader = make_synthetic_reader(options);
+  const std::vector<std::int64_t> ids{3};
+  std::int32_t label = 0;
+  reader->read_labels(Split::validation, ids, &label);
+  const auto unit = [&](const char* name, std::uint64_t key, std::int64_t index) {
+    const std::uint64_t bits =
+        philox::bits({options.seed, hash_text(name), key}, static_cast<std::uint64_t>(index / 2));
+    return (static_cast<std::uint32_t>(index % 2 ? bits >> 32 : bits) * 0x1.0p-31 - 1.0) * std::sqrt(3.0);
+  };
+  for (const Box& part : {Box{{0, 0, 0}, {2, 9, 17}}, Box{{0, 3, 0}, {2, 5, 17}}, Box{{1, 1, 1}, {1, 8, 3}}}) {
+    std::vector<double> got(static_cast<std::size_t>(volume(part)));
+    reader->read_inputs(Split::validation, ids, part, DType::f64, got.data());
+    std::size_t at = 0;
+    for_each_run(options.sample, part, [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = first; i < first + count; ++i, ++at)
+        ASSERT_EQ(got[at], unit("prototype", static_cast<std::uint64_t>(label), i) + 0.5 * unit("noise", 7, i));
+    });
+  }
+}
+
 TEST(Synthetic, ClassesDifferByMoreThanTheirNoise) {
   // A nearest-class-mean classifier made from the training samples must get the held-out ones right.
   Synthetic options = small_set();
@@ -147,8 +172,8 @@ std::vector<Part> all_parts(std::int64_t batch) {
 
 TEST(Loader, ThreadGivesTheSameBatchesAsTheCallingThread) {
   const auto reader = make_synthetic_reader(small_set());
-  const config::NormaliseOptions normalise;
-  const BatchSource source = BatchSource::training(*reader, normalise, {20, 6, 3, true});
+  const config::DataOptions options;
+  const BatchSource source = BatchSource::training(*reader, options, {20, 6, 3, true});
   Loader ahead(source, all_parts(6), 2, 3), direct(source, all_parts(6), 2, 0);
   for (int step = 2; step < 12; ++step) {
     const Batch& a = ahead.next();
@@ -160,10 +185,10 @@ TEST(Loader, ThreadGivesTheSameBatchesAsTheCallingThread) {
 
 TEST(Loader, NormalisesPerChannel) {
   const auto reader = make_synthetic_reader(small_set());
-  config::NormaliseOptions plain, scaled;
-  scaled.scale = 2;
-  scaled.mean = {1, 2, 3};
-  scaled.std = {1, 2, 4};
+  config::DataOptions plain, scaled;
+  scaled.normalise.scale = 2;
+  scaled.normalise.mean = {1, 2, 3};
+  scaled.normalise.std = {1, 2, 4};
   const std::vector<Part> parts{{Content::inputs, {{0, 1, 0, 0}, {6, 2, 4, 4}}, DType::f64}};
   Batch a, b;
   BatchSource::training(*reader, plain, {20, 6, 3, true}).read(0, parts, a);
@@ -180,8 +205,8 @@ TEST(Loader, NormalisesPerChannel) {
 
 TEST(Loader, ValidationCountsEverySampleOnce) {
   const auto reader = make_synthetic_reader(small_set());
-  const config::NormaliseOptions normalise;
-  const BatchSource source = BatchSource::validation(*reader, normalise, 3);
+  const config::DataOptions options;
+  const BatchSource source = BatchSource::validation(*reader, options, 3);
   EXPECT_EQ(source.steps(), 3);
   double total = 0;
   std::int64_t rows = 0;
@@ -243,8 +268,8 @@ private:
 
 TEST(Loader, ErrorsOfTheThreadSurface) {
   const BrokenReader reader;
-  const config::NormaliseOptions normalise;
-  Loader loader(BatchSource::training(reader, normalise, {20, 6, 3, true}), all_parts(6), 0, 2);
+  const config::DataOptions options;
+  Loader loader(BatchSource::training(reader, options, {20, 6, 3, true}), all_parts(6), 0, 2);
   try {
     loader.next();
     FAIL();
