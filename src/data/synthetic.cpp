@@ -15,11 +15,12 @@ namespace {
 
 constexpr std::int64_t span = 128; ///< elements made side by side; even
 
-/// Elements first, …, first + count of a stream of uniform numbers of unit variance; two come from one Philox call,
-/// whose rounds are done for many counters at once. first is even, count at most `span`.
-void unit_noise(const philox::Stream& stream, std::int64_t first, std::int64_t count, double* out) {
+/// Elements first, …, first + span of a stream of uniform numbers of unit variance; two come from one Philox call,
+/// whose rounds are done for many counters at once. first is even.
+void unit_noise(const philox::Stream& stream, std::int64_t first, double* out) {
   constexpr int lanes = span / 2;
   std::uint32_t a[lanes], b[lanes], c[lanes], d[lanes];
+#pragma omp simd
   for (int i = 0; i < lanes; ++i) {
     const auto counter = static_cast<std::uint64_t>(first / 2 + i);
     a[i] = static_cast<std::uint32_t>(counter);
@@ -30,16 +31,19 @@ void unit_noise(const philox::Stream& stream, std::int64_t first, std::int64_t c
   philox::Key key = philox::key(stream);
   for (int round = 0; round < philox::rounds; ++round) {
     const std::uint32_t key0 = key[0], key1 = key[1];
+#pragma omp simd
     for (int i = 0; i < lanes; ++i) philox::round(a[i], b[i], c[i], d[i], key0, key1);
     key = philox::next(key);
   }
-  std::uint32_t words[span];
+  // Uniform in [-1, 1) times sqrt(3): word·2⁻³¹ − 1, whose numerator is a signed word.
+  const auto unit = [](std::uint32_t word) {
+    return static_cast<std::int32_t>(word ^ 0x80000000u) * 0x1.0p-31 * 1.7320508075688772;
+  };
+#pragma omp simd
   for (int i = 0; i < lanes; ++i) {
-    words[2 * i] = a[i];
-    words[2 * i + 1] = b[i];
+    out[2 * i] = unit(a[i]);
+    out[2 * i + 1] = unit(b[i]);
   }
-  for (std::int64_t i = 0; i < count; ++i)
-    out[i] = (words[i] * 0x1.0p-31 - 1.0) * 1.7320508075688772; // uniform in [-1, 1) times sqrt(3)
 }
 
 class SyntheticReader : public Reader {
@@ -52,22 +56,8 @@ public:
 
   void read_inputs(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                    void* out) const override {
-    std::int64_t written = 0;
-    for (std::int64_t id : ids) {
-      const philox::Stream prototype{options_.seed, hash_text("prototype"),
-                                     static_cast<std::uint64_t>(class_of(split, id))};
-      const philox::Stream noise{options_.seed, hash_text("noise"), key(split, id)};
-      for_each_run(options_.sample, part, [&](std::int64_t first, std::int64_t count) {
-        double mean[span], deviation[span];
-        for (std::int64_t at = first & ~std::int64_t{1}; at < first + count; at += span) {
-          const std::int64_t end = std::min(span, first + count - at);
-          unit_noise(prototype, at, end, mean);
-          unit_noise(noise, at, end, deviation);
-          for (std::int64_t i = std::max<std::int64_t>(0, first - at); i < end; ++i)
-            store(type, out, written++, mean[i] + options_.noise * deviation[i]);
-        }
-      });
-    }
+    type == DType::f64 ? read(split, ids, part, static_cast<double*>(out))
+                       : read(split, ids, part, static_cast<float*>(out));
   }
 
   void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const override {
@@ -75,6 +65,25 @@ public:
   }
 
 private:
+  template<class T>
+  void read(Split split, std::span<const std::int64_t> ids, const Box& part, T* out) const {
+    for (std::int64_t id : ids) {
+      const philox::Stream prototype{options_.seed, hash_text("prototype"),
+                                     static_cast<std::uint64_t>(class_of(split, id))};
+      const philox::Stream noise{options_.seed, hash_text("noise"), key(split, id)};
+      for_each_run(options_.sample, part, [&](std::int64_t first, std::int64_t count) {
+        double mean[span], deviation[span];
+        for (std::int64_t at = first & ~std::int64_t{1}; at < first + count; at += span) {
+          unit_noise(prototype, at, mean);
+          unit_noise(noise, at, deviation);
+          const std::int64_t end = std::min(span, first + count - at);
+          for (std::int64_t i = std::max<std::int64_t>(0, first - at); i < end; ++i)
+            *out++ = static_cast<T>(mean[i] + options_.noise * deviation[i]);
+        }
+      });
+    }
+  }
+
   static std::uint64_t key(Split split, std::int64_t id) {
     return static_cast<std::uint64_t>(2 * id + (split == Split::validation ? 1 : 0));
   }
