@@ -2,6 +2,7 @@
 #include "base/error.hpp"
 #include "config/options.hpp"
 #include "config/reading.hpp"
+#include "config/value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -165,6 +166,33 @@ void check_data_fits(const Table& data, const DataOptions& options, const std::v
     if (const auto size = static_cast<std::int64_t>(list->size()); size > 1 && size != input[0])
       fail("{}: {}, got {} values expected {} (one per channel of model.input)", normalise.where(key),
            normalise.path(key), size, input[0] == 1 ? "1" : fmt::format("1 or {}", input[0]));
+}
+
+namespace {
+
+void compare(const Value& before, const Value& now, const std::string& path, std::vector<std::string>& changes) {
+  constexpr std::array<std::string_view, 3> others = {"data.batch", "data.prefetch", "data.threads"};
+  for (const Entry& entry : now.entries) {
+    const std::string key = path + "." + entry.key;
+    const auto old =
+        std::find_if(before.entries.begin(), before.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
+    if (old == before.entries.end() || std::find(others.begin(), others.end(), key) != others.end()) continue;
+    if (old->value.kind == Kind::table && entry.value.kind == Kind::table)
+      compare(old->value, entry.value, key, changes);
+    else if (to_inline_toml(old->value) != to_inline_toml(entry.value))
+      changes.push_back(
+          fmt::format("{} was {} and is {}", key, to_inline_toml(old->value), to_inline_toml(entry.value)));
+  }
+}
+
+} // namespace
+
+std::vector<std::string> data_changes(const std::string& before, const std::string& now) {
+  std::vector<std::string> changes;
+  Value old = parse_document(before, "the checkpoint's configuration"), current = parse_document(now, "config.toml");
+  const Value *a = find(old, "data"), *b = find(current, "data");
+  if (a != nullptr && b != nullptr) compare(*a, *b, "data", changes);
+  return changes;
 }
 
 } // namespace soybean::config

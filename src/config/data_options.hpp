@@ -50,4 +50,8 @@ DataOptions read_data(const Table& table);
 /// Throws Error unless what depends on the samples' shape fits `input`, that of model.input.
 void check_data_fits(const Table& data, const DataOptions& options, const std::vector<std::int64_t>& input);
 
+/// What decides on a run's samples and is not the same in two resolved configurations, as "data.shuffle was true and is
+/// false". Keys that only one of them has (another version's) do not count, nor do those that change no sample.
+std::vector<std::string> data_changes(const std::string& before, const std::string& now);
+
 } // namespace soybean::config

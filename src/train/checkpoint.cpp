@@ -245,6 +245,16 @@ void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path)
   on_root(comm, [&] { check_fits(*file, job); });
 }
 
+std::string data_changes(const Job& job, comm::Comm& comm, const std::string& path) {
+  return text_from_root(comm, [&] {
+    const std::vector<std::string> changes =
+        config::data_changes(io::read_text_attribute(io::open_read(path), "config"), job.resolved);
+    if (changes.empty()) return std::string();
+    return fmt::format("note: {}. from here on the samples are not those the run would have gone on with\n",
+                       fmt::join(changes, "; "));
+  });
+}
+
 std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;

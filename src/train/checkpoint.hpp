@@ -31,6 +31,10 @@ std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string
 /// first whether it is whole, then all that does not fit. To be called before anything of the run is written.
 void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path);
 
+/// What has changed since in the settings that decide on the samples; a line to print, empty if nothing has. The
+/// checkpoint is one that fits.
+std::string data_changes(const Job& job, comm::Comm& comm, const std::string& path);
+
 /// Restores parameters and state; returns the steps done. Throws Error, on every rank, naming the file and what is
 /// wrong with it (damage, a format version, model, optimizer, precision, seed, batch or number of samples that is
 /// another), and for one that is damaged or gone the checkpoint before it, or where it was moved.

@@ -172,6 +172,7 @@ ExitCode run(const RunRequest& request) {
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
   const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
+  if (checkpoint && !request.json) print(*comm, data_changes(job, *comm, *checkpoint));
   if (checkpoint && first >= total_steps(job)) {
     const std::string summary = dir + "/summary.json";
     if (request.json && !start.goes_on)

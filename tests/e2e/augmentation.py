@@ -34,6 +34,16 @@ class Augmentation(Case):
         self.train(1, model, "--resume")
         self.assertEqual(self.losses(), self.losses("whole"))
 
+    def test_changed_data_is_noted_when_a_run_goes_on(self):
+        model = self.model(AUGMENTED)
+        self.train(1, model, "--set", "train.steps=2")
+        done = self.train(2, model, "--set", "train.steps=3", "--set", "data.threads=2", "--resume")
+        self.assertNotIn("note:", done.stdout)
+        done = self.train(2, model, "--set", "train.steps=4", "--set", "data.shuffle=false", "--set",
+                          "data.normalise.std=[2]", "--resume")
+        self.assertIn("note: data.normalise.std was [1.5] and is [2.0]; data.shuffle was true and is false. from here on the "
+                      "samples are not those the run would have gone on with\n", done.stdout)
+
     def test_the_resolved_configuration_gives_the_same_run(self):
         self.train(1, self.model(AUGMENTED), run_dir="first")
         self.train(1, self.folder / "first" / "config.toml", run_dir="second")

@@ -408,6 +408,19 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
             "no error");
 }
 
+TEST(RunConfig, ChangesOfTheDataAreNamed) {
+  const std::string before =
+      "[data]\nsource = \"hdf5\"\npath = \"/a.h5\"\nbatch = 4\nnormalise = { scale = 2.0, mean = "
+      "[] }\nshuffle = true\nprefetch = 2\n[train]\nseed = 1\n";
+  EXPECT_TRUE(config::data_changes(before, before).empty());
+  const std::string now =
+      "[data]\nsource = \"hdf5\"\npath = \"/b.h5\"\nbatch = 8\naugment = []\nnormalise = { scale = 2.0, "
+      "mean = [1.0], std = [] }\nshuffle = false\nprefetch = 0\n[train]\nseed = 2\n";
+  EXPECT_EQ(config::data_changes(before, now), (std::vector<std::string>{"data.path was \"/a.h5\" and is \"/b.h5\"",
+                                                                         "data.normalise.mean was [] and is [1.0]",
+                                                                         "data.shuffle was true and is false"}));
+}
+
 TEST(RunConfig, ModelNames) {
   EXPECT_EQ(read(minimal, {}, "a/my net.toml").model_name, "my_net");
   EXPECT_EQ(read(minimal, {}, "").model_name, "model");
