@@ -206,6 +206,20 @@ std::array<std::int64_t, 2> Table::pair(std::string_view key, std::optional<std:
   return {one, one};
 }
 
+std::array<std::int64_t, 4> Table::edges(std::string_view key, std::optional<std::array<std::int64_t, 4>> fallback,
+                                         Limits limits) const {
+  constexpr std::string_view expected = "an integer or a list of two or four";
+  const Value* value = get(key, !fallback, expected);
+  if (!value) return *fallback;
+  if (value->kind != Kind::array) {
+    const std::int64_t one = as_integer(*value, path(key), limits, expected);
+    return {one, one, one, one};
+  }
+  if (value->items.size() != 2 && value->items.size() != 4) wrong(*value, path(key), expected, "");
+  const std::vector<std::int64_t> all = integers(key, required, limits);
+  return {all[0], all[1], all[all.size() - 2], all[all.size() - 1]};
+}
+
 Table Table::table(std::string_view key) const {
   ask(*value_, key);
   if (Value* value = find(*value_, key)) {
@@ -243,6 +257,12 @@ std::vector<Table> Table::tables_in(Value& value, const std::string& path) const
     result.push_back(Table(document_, &value.items[i], item_path));
   }
   return result;
+}
+
+bool Table::is_text(std::string_view key) const {
+  ask(*value_, key);
+  const Value* value = find(*value_, key);
+  return value != nullptr && value->kind == Kind::text;
 }
 
 bool Table::has(std::string_view key) const {

@@ -55,11 +55,15 @@ public:
   /// An integer n, meaning [n, n], or a list of two ([height, width]).
   std::array<std::int64_t, 2> pair(std::string_view key, std::optional<std::array<std::int64_t, 2>> fallback,
                                    Limits limits = {}) const;
+  /// An integer for all sides, [height, width] for both ends of each, or [top, left, bottom, right].
+  std::array<std::int64_t, 4> edges(std::string_view key, std::optional<std::array<std::int64_t, 4>> fallback,
+                                    Limits limits = {}) const;
   Table table(std::string_view key) const;               ///< an empty table when absent, so that defaults apply
   std::vector<Table> tables(std::string_view key) const; ///< an array of tables; required
   std::vector<std::vector<Table>> table_lists(std::string_view key) const; ///< an array of such arrays; required
 
   bool has(std::string_view key) const;       ///< makes the key known, does not read it
+  bool is_text(std::string_view key) const;   ///< has the key with a string; the same
   bool has_table(std::string_view key) const; ///< the same, and true for tables alone
   bool has_list(std::string_view key) const;  ///< the same, and true for arrays alone
   std::vector<std::string> keys() const;      ///< all there are, in the order of the file

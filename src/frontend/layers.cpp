@@ -21,20 +21,54 @@ constexpr Limits from_one{.low = 1};
 constexpr ops::Pair ones{1, 1};
 constexpr ops::Pair zeros{0, 0};
 
+/// Key `padding` of a convolution: sizes, or "same", for a result of the image's size.
+ops::Edges read_padding(const Table& table, const ops::Pair& kernel, const ops::Pair& stride,
+                        const ops::Pair& dilation) {
+  if (!table.is_text("padding")) return table.edges("padding", ops::Edges{}, from_zero);
+  const std::string word = table.word("padding", required, {.now = {"same", "valid"}});
+  if (word == "valid") return {};
+  if (stride != ones) table.reject("padding", "sizes", "\"same\" is for a stride of 1");
+  ops::Edges edges{};
+  for (std::size_t d = 0; d < 2; ++d) { // of an odd number, the greater half comes last
+    const std::int64_t total = dilation[d] * (kernel[d] - 1);
+    edges[d] = total / 2;
+    edges[d + 2] = total - total / 2;
+  }
+  return edges;
+}
+
 Append read_conv2d(const Table& table, const ModelOptions& model) {
   table.known({"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init"});
-  const ops::Conv2dOptions options{
+  ops::Conv2dOptions options{
+      .channels = table.integer("channels", required, from_one),
+      .kernel = table.pair("kernel", required, from_one),
+      .stride = table.pair("stride", ones, from_one),
+      .dilation = table.pair("dilation", ones, from_one),
+      .groups = table.integer("groups", 1, from_one),
+      .bias = table.boolean("bias", true) && model.bias,
+      .init = read_init(table, model.init),
+  };
+  options.edges = read_padding(table, options.kernel, options.stride, options.dilation);
+  return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::conv2d_layer(graph, name, inputs[0], options);
+  };
+}
+
+Append read_conv_transpose2d(const Table& table, const ModelOptions& model) {
+  table.known({"channels", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias", "init"});
+  const ops::ConvTranspose2dOptions options{
       .channels = table.integer("channels", required, from_one),
       .kernel = table.pair("kernel", required, from_one),
       .stride = table.pair("stride", ones, from_one),
       .padding = table.pair("padding", zeros, from_zero),
+      .output_padding = table.pair("output_padding", zeros, from_zero),
       .dilation = table.pair("dilation", ones, from_one),
       .groups = table.integer("groups", 1, from_one),
       .bias = table.boolean("bias", true) && model.bias,
       .init = read_init(table, model.init),
   };
   return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
-    return ops::conv2d_layer(graph, name, inputs[0], options);
+    return ops::conv_transpose2d_layer(graph, name, inputs[0], options);
   };
 }
 
@@ -83,11 +117,17 @@ Append read_gelu(const Table& table, const ModelOptions&) {
 }
 
 Append read_pool(const Table& table, const ModelOptions&) {
-  table.known({"kernel", "stride", "padding"});
+  const std::string op = table.text("op", required);
+  table.known({"kernel", "stride", "padding", "ceil_mode"});
   ops::PoolOptions options{.kernel = table.pair("kernel", required, from_one)};
   options.stride = table.pair("stride", options.kernel, from_one);
-  options.padding = table.pair("padding", zeros, from_zero);
-  return [options, op = table.text("op", required)](Graph& graph, const std::string& name, const Inputs& inputs) {
+  options.edges = table.edges("padding", ops::Edges{}, from_zero);
+  options.ceil_mode = table.boolean("ceil_mode", false);
+  if (op == "max_pool")
+    options.dilation = table.pair("dilation", ones, from_one);
+  else
+    options.count_include_pad = table.boolean("count_include_pad", true);
+  return [options, op](Graph& graph, const std::string& name, const Inputs& inputs) {
     return ops::pool_layer(graph, name, op, inputs[0], options);
   };
 }
@@ -141,6 +181,7 @@ constexpr std::array<NamedScheme, 5> schemes{{
 const std::vector<LayerKind>& layer_kinds() {
   static const std::vector<LayerKind> kinds = {
       {.op = "conv2d", .activation = true, .read = read_conv2d},
+      {.op = "conv_transpose2d", .activation = true, .read = read_conv_transpose2d},
       {.op = "dense", .activation = true, .read = read_dense},
       {.op = "relu", .read = read_pointwise},
       {.op = "tanh", .read = read_pointwise},
@@ -157,6 +198,14 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "flatten", .read = read_flatten},
       {.op = "add", .least_inputs = 2, .most_inputs = any_number, .activation = true, .read = read_add},
       {.op = "mul", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_mul},
+      {.op = "identity", .read = read_identity},
+      {.op = "concat", .least_inputs = 2, .most_inputs = any_number, .activation = true, .read = read_concat},
+      {.op = "slice", .read = read_slice},
+      {.op = "reshape", .read = read_reshape},
+      {.op = "permute", .read = read_permute},
+      {.op = "transpose", .read = read_transpose},
+      {.op = "pad", .read = read_pad},
+      {.op = "upsample", .read = read_upsample},
   };
   return kinds;
 }
@@ -164,26 +213,19 @@ const std::vector<LayerKind>& layer_kinds() {
 const std::vector<std::string>& later_layers() {
   static const std::vector<std::string> later = {"attention",
                                                  "batch_norm",
-                                                 "concat",
                                                  "conv1d",
                                                  "conv3d",
-                                                 "conv_transpose2d",
                                                  "embedding",
                                                  "group_norm",
                                                  "gru",
-                                                 "identity",
                                                  "layer_norm",
                                                  "lrn",
                                                  "lstm",
                                                  "matmul",
                                                  "multi_head_attention",
-                                                 "pad",
                                                  "positional_embedding",
-                                                 "reshape",
                                                  "rms_norm",
-                                                 "softmax",
-                                                 "transpose",
-                                                 "upsample"};
+                                                 "softmax"};
   return later;
 }
 

@@ -39,6 +39,16 @@ const std::vector<LayerKind>& layer_kinds();
 /// Operators that are designed but not built.
 const std::vector<std::string>& later_layers();
 
+// Readers of shape_layers.cpp, for the rows.
+Append read_identity(const config::Table& layer, const ModelOptions& model);
+Append read_concat(const config::Table& layer, const ModelOptions& model);
+Append read_slice(const config::Table& layer, const ModelOptions& model);
+Append read_reshape(const config::Table& layer, const ModelOptions& model);
+Append read_permute(const config::Table& layer, const ModelOptions& model);
+Append read_transpose(const config::Table& layer, const ModelOptions& model);
+Append read_pad(const config::Table& layer, const ModelOptions& model);
+Append read_upsample(const config::Table& layer, const ModelOptions& model);
+
 /// Key `init` of a layer or model.
 ops::Scheme read_init(const config::Table& table, ops::Scheme fallback);
 /// Key `activation`: one of ops::activations(), or "" when absent.

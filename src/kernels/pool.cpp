@@ -15,21 +15,32 @@ namespace soybean::kernels {
 
 namespace {
 
-/// [begin, end): the part of window `i` that lies inside the image (along axis 0: height, 1: width).
+/// Positions begin, begin + step, … < end: those of window `i` inside the image (along axis 0: height, 1: width).
 struct Range {
-  std::int64_t begin, end;
+  std::int64_t begin, end, step = 1;
 };
 KOKKOS_INLINE_FUNCTION Range window(const Pool& p, int axis, std::int64_t i) {
-  const std::int64_t first = i * p.stride[axis] - p.padding[axis], last = first + p.kernel[axis];
-  return {first < 0 ? 0 : first, last < p.in[axis] ? last : p.in[axis]};
+  const std::int64_t step = p.dilation[axis], reach = step * (p.kernel[axis] - 1) + 1;
+  std::int64_t first = i * p.stride[axis] - p.padding[axis];
+  const std::int64_t last = first + reach;
+  if (first < 0) first = step == 1 ? 0 : first + (step - 1 - first) / step * step;
+  return {first, last < p.in[axis] ? last : p.in[axis], step};
 }
 
-/// The windows that touch position `i` of the image.
+/// The windows that reach over position `i` of the image.
 KOKKOS_INLINE_FUNCTION Range windows_at(const Pool& p, int axis, std::int64_t i) {
-  const std::int64_t reach = i + p.padding[axis] - p.kernel[axis];
+  const std::int64_t reach = i + p.padding[axis] - (p.dilation[axis] * (p.kernel[axis] - 1) + 1);
   const std::int64_t begin = reach < 0 ? 0 : reach / p.stride[axis] + 1;
   const std::int64_t end = (i + p.padding[axis]) / p.stride[axis] + 1;
   return {begin, end < p.out[axis] ? end : p.out[axis]};
+}
+
+/// By how much avg_pool divides window `i` along an axis.
+KOKKOS_INLINE_FUNCTION std::int64_t counted(const Pool& p, int axis, std::int64_t i) {
+  const std::int64_t first = i * p.stride[axis] - p.padding[axis], last = first + p.kernel[axis];
+  const std::int64_t begin = p.count_padding || first > 0 ? first : 0;
+  const std::int64_t most = p.in[axis] + (p.count_padding ? p.end_padding[axis] : 0);
+  return (last < most ? last : most) - begin;
 }
 
 /// The first element of row h of sample b.
@@ -49,11 +60,18 @@ Pool make_pool(const graph::Node& node, const TensorView& x, const TensorView& y
   for (int axis = 0; axis < 2; ++axis) {
     p.kernel[axis] = node.attributes.integers("kernel").at(axis);
     p.stride[axis] = node.attributes.integers("stride").at(axis);
-    p.padding[axis] = node.attributes.integers("padding").at(axis);
-    ensure(p.padding[axis] < p.kernel[axis] && p.stride[axis] >= 1, node.name + ": windows in the padding alone");
-    ensure(p.out[axis] == (p.in[axis] + 2 * p.padding[axis] - p.kernel[axis]) / p.stride[axis] + 1,
+    const auto& padding = node.attributes.integers("padding");
+    p.padding[axis] = padding.at(axis);
+    p.end_padding[axis] = padding.at(padding.size() - 2 + axis);
+    if (node.attributes.has("dilation")) p.dilation[axis] = node.attributes.integers("dilation").at(axis);
+    const bool ceil = node.attributes.has("ceil_mode") && node.attributes.integer("ceil_mode") == 1;
+    const std::int64_t reach = p.dilation[axis] * (p.kernel[axis] - 1) + 1, stride = p.stride[axis];
+    const std::int64_t room = p.in[axis] + p.padding[axis] + p.end_padding[axis] - reach;
+    ensure(p.padding[axis] < reach && stride >= 1, node.name + ": windows in the padding alone");
+    ensure(p.out[axis] == room / stride + 1 || (ceil && p.out[axis] == (room + stride - 1) / stride + 1),
            node.name + ": pooled image has another size");
   }
+  if (node.attributes.has("count_include_pad")) p.count_padding = node.attributes.integer("count_include_pad") == 1;
   return p;
 }
 
@@ -84,8 +102,8 @@ void max_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
           const Range ws = window(p, 1, ow);
           float best[span_width];
           for (int c = 0; c < width; ++c) best[c] = -std::numeric_limits<float>::infinity();
-          for (std::int64_t h = hs.begin; h < hs.end; ++h)
-            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+          for (std::int64_t h = hs.begin; h < hs.end; h += hs.step)
+            for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
               const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
 #pragma omp simd
               for (int c = 0; c < width; ++c) {
@@ -117,8 +135,8 @@ void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float
               best[c] = -std::numeric_limits<float>::infinity();
               place[c] = static_cast<std::int32_t>(hs.begin * p.in[1] + ws.begin);
             }
-            for (std::int64_t h = hs.begin; h < hs.end; ++h)
-              for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+            for (std::int64_t h = hs.begin; h < hs.end; h += hs.step)
+              for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
                 const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
                 const auto here = static_cast<std::int32_t>(h * p.in[1] + w);
 #pragma omp simd
@@ -131,7 +149,7 @@ void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float
                 }
               }
             const float* above = dy + image_row(p, p.out, b, oh) + ow * p.channels + begin;
-            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+            for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
               const auto here = static_cast<std::int32_t>(ih * p.in[1] + w);
               float* sum = to + w * p.channels;
 #pragma omp simd
@@ -146,19 +164,20 @@ void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float
 }
 
 void avg_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
-  const float scale = 1.0f / static_cast<float>(p.kernel[0] * p.kernel[1]);
   spans_for(
       exec, p.samples * p.out[0], p.channels, image_rows_work(p), "soybean::avg_pool",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
         const std::int64_t b = row / p.out[0];
         const Range hs = window(p, 0, row % p.out[0]);
+        const std::int64_t height = counted(p, 0, row % p.out[0]);
         float* to = y + row * p.out[1] * p.channels + begin;
         for (std::int64_t ow = 0; ow < p.out[1]; ++ow, to += p.channels) {
           const Range ws = window(p, 1, ow);
+          const float scale = 1.0f / static_cast<float>(height * counted(p, 1, ow));
           float sum[span_width];
           for (int c = 0; c < width; ++c) sum[c] = 0;
-          for (std::int64_t h = hs.begin; h < hs.end; ++h)
-            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+          for (std::int64_t h = hs.begin; h < hs.end; h += hs.step)
+            for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
               const float* from = x + image_row(p, p.in, b, h) + w * p.channels + begin;
 #pragma omp simd
               for (int c = 0; c < width; ++c) sum[c] += from[c];
@@ -169,7 +188,6 @@ void avg_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
 }
 
 void avg_pool_grad(const Exec& exec, const Pool& p, const float* dy, float* dx) {
-  const float scale = 1.0f / static_cast<float>(p.kernel[0] * p.kernel[1]);
   spans_for(
       exec, p.samples * p.in[0], p.channels, image_rows_work(p), "soybean::avg_pool_grad",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
@@ -181,8 +199,9 @@ void avg_pool_grad(const Exec& exec, const Pool& p, const float* dy, float* dx) 
         for (std::int64_t oh = ohs.begin; oh < ohs.end; ++oh)
           for (std::int64_t ow = 0; ow < p.out[1]; ++ow) {
             const Range ws = window(p, 1, ow);
+            const float scale = 1.0f / static_cast<float>(counted(p, 0, oh) * counted(p, 1, ow));
             const float* above = dy + image_row(p, p.out, b, oh) + ow * p.channels + begin;
-            for (std::int64_t w = ws.begin; w < ws.end; ++w) {
+            for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
               float* sum = to + w * p.channels;
 #pragma omp simd
               for (int c = 0; c < width; ++c) sum[c] += above[c] * scale;

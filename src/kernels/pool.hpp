@@ -1,14 +1,16 @@
 #pragma once
 // Pooling of images [B, C, H, W] stored NHWC. A block holds whole images of some samples and channels.
 // PyTorch's rules: max_pool pads with −∞, a NaN wins, else the first maximum in row-major order; avg_pool pads with
-// zeros and divides by the whole kernel (count_include_pad).
+// zeros and divides by the part of the kernel that lies in the padded image (count_include_pad), or in the image.
 #include "kernels/kernel.hpp"
 
 namespace soybean::kernels {
 
 /// Heights and widths of a pooling window, and of the images it runs over.
 struct Pool {
-  std::int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0};
+  std::int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1};
+  std::int64_t padding[2] = {0, 0}, end_padding[2] = {0, 0}; ///< before (top, left) and after the image
+  bool count_padding = true;                                 ///< avg_pool
   std::int64_t in[2] = {1, 1}, out[2] = {1, 1};
   std::int64_t samples = 0, channels = 0;
 };

@@ -28,8 +28,9 @@ void each_window(const Pool& p, F f) {
 /// f(index in x) for every position of a window that lies inside the image, row by row.
 template<class F>
 void each_position(const Pool& p, std::int64_t b, std::int64_t c, std::int64_t h0, std::int64_t w0, F f) {
-  for (std::int64_t h = h0; h < h0 + p.kernel[0]; ++h)
-    for (std::int64_t w = w0; w < w0 + p.kernel[1]; ++w)
+  const std::int64_t h1 = h0 + p.dilation[0] * p.kernel[0], w1 = w0 + p.dilation[1] * p.kernel[1];
+  for (std::int64_t h = h0; h < h1; h += p.dilation[0])
+    for (std::int64_t w = w0; w < w1; w += p.dilation[1])
       if (h >= 0 && h < p.in[0] && w >= 0 && w < p.in[1]) f(at(p, p.in, b, c, h, w));
 }
 
@@ -44,24 +45,35 @@ std::int64_t place_of_maximum(const Pool& p, const double* x, std::int64_t b, st
   return place;
 }
 
+/// Positions of a window that count: inside the image, or inside the padded one.
+double area_of(const Pool& p, std::int64_t h0, std::int64_t w0) {
+  std::int64_t count = 0;
+  for (std::int64_t h = h0; h < h0 + p.kernel[0]; ++h)
+    for (std::int64_t w = w0; w < w0 + p.kernel[1]; ++w) {
+      const bool image = h >= 0 && h < p.in[0] && w >= 0 && w < p.in[1];
+      const bool padded = h < p.in[0] + p.end_padding[0] && w < p.in[1] + p.end_padding[1];
+      if (p.count_padding ? padded : image) ++count;
+    }
+  return static_cast<double>(count);
+}
+
 void average(const Pool& p, const TensorView& x, const TensorView& y) {
   expect(x, DType::f64);
   expect(y, DType::f64);
-  const double area = static_cast<double>(p.kernel[0] * p.kernel[1]);
   each_window(p, [&](std::int64_t o, std::int64_t b, std::int64_t c, std::int64_t h0, std::int64_t w0) {
     double sum = 0;
     each_position(p, b, c, h0, w0, [&](std::int64_t i) { sum += x.as<double>()[i]; });
-    y.as<double>()[o] = sum / area;
+    y.as<double>()[o] = sum / area_of(p, h0, w0);
   });
 }
 
 void average_grad(const Pool& p, const TensorView& dy, const TensorView& dx) {
   expect(dy, DType::f64);
   expect(dx, DType::f64);
-  const double area = static_cast<double>(p.kernel[0] * p.kernel[1]);
   for (std::int64_t i = 0; i < dx.size(); ++i) dx.as<double>()[i] = 0;
   each_window(p, [&](std::int64_t o, std::int64_t b, std::int64_t c, std::int64_t h0, std::int64_t w0) {
-    each_position(p, b, c, h0, w0, [&](std::int64_t i) { dx.as<double>()[i] += dy.as<double>()[o] / area; });
+    const double share = dy.as<double>()[o] / area_of(p, h0, w0);
+    each_position(p, b, c, h0, w0, [&](std::int64_t i) { dx.as<double>()[i] += share; });
   });
 }
 

@@ -1,16 +1,20 @@
 #include "base/error.hpp"
 #include "kernels/add.hpp"
 #include "kernels/bias.hpp"
+#include "kernels/concat.hpp"
 #include "kernels/conv2d.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/flatten.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/mul.hpp"
+#include "kernels/pad.hpp"
 #include "kernels/pointwise.hpp"
 #include "kernels/pool.hpp"
+#include "kernels/reshape.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/upsample.hpp"
 
 namespace soybean::kernels {
 
@@ -22,6 +26,9 @@ const std::vector<Kernel>& fast_table() {
       {"conv2d", run_conv2d, scratch_conv2d, true},
       {"conv2d_grad_input", run_conv2d_grad_input, scratch_conv2d_grad_input},
       {"conv2d_grad_weight", run_conv2d_grad_weight, scratch_conv2d_grad_weight},
+      {"conv_transpose2d", run_conv2d_grad_input, scratch_conv2d_grad_input}, // the same sums
+      {"conv_transpose2d_grad_input", run_conv2d, scratch_conv2d},
+      {"conv_transpose2d_grad_weight", run_conv2d_grad_weight, scratch_conv2d_grad_weight},
       {"dense", run_dense, scratch_dense, true},
       {"dense_grad_input", run_dense_grad_input, scratch_dense_grad_input},
       {"dense_grad_weight", run_dense_grad_weight, scratch_dense_grad_weight},
@@ -55,6 +62,15 @@ const std::vector<Kernel>& fast_table() {
       {"flatten_grad", run_flatten, nullptr},
       {"add", run_add, nullptr},
       {"mul", run_mul, nullptr},
+      {"concat", run_concat, nullptr},
+      {"slice", run_slice, nullptr},
+      {"slice_grad", run_slice_grad, nullptr},
+      {"reshape", run_reshape, nullptr},
+      {"permute", run_permute, nullptr},
+      {"pad", run_pad, nullptr},
+      {"pad_grad", run_pad_grad, nullptr},
+      {"upsample", run_upsample, nullptr},
+      {"upsample_grad", run_upsample_grad, nullptr},
       {"softmax_cross_entropy", run_softmax_cross_entropy, scratch_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", run_softmax_cross_entropy_grad, nullptr},
       {"sgd_update", run_sgd_update, nullptr},
@@ -68,6 +84,9 @@ const std::vector<Kernel>& reference_table() {
       {"conv2d", reference::run_conv2d, reference::scratch_conv2d},
       {"conv2d_grad_input", reference::run_conv2d_grad_input, reference::scratch_conv2d_grad_input},
       {"conv2d_grad_weight", reference::run_conv2d_grad_weight, reference::scratch_conv2d_grad_weight},
+      {"conv_transpose2d", reference::run_conv2d_grad_input, reference::scratch_conv2d_grad_input}, // the same sums
+      {"conv_transpose2d_grad_input", reference::run_conv2d, reference::scratch_conv2d},
+      {"conv_transpose2d_grad_weight", reference::run_conv2d_grad_weight, reference::scratch_conv2d_grad_weight},
       {"dense", reference::run_dense, nullptr},
       {"dense_grad_input", reference::run_dense_grad_input, nullptr},
       {"dense_grad_weight", reference::run_dense_grad_weight, nullptr},
@@ -101,6 +120,15 @@ const std::vector<Kernel>& reference_table() {
       {"flatten_grad", reference::run_flatten, nullptr},
       {"add", reference::run_add, nullptr},
       {"mul", reference::run_mul, nullptr},
+      {"concat", reference::run_concat, nullptr},
+      {"slice", reference::run_slice, nullptr},
+      {"slice_grad", reference::run_slice_grad, nullptr},
+      {"reshape", reference::run_reshape, nullptr},
+      {"permute", reference::run_permute, nullptr},
+      {"pad", reference::run_pad, nullptr},
+      {"pad_grad", reference::run_pad_grad, nullptr},
+      {"upsample", reference::run_upsample, nullptr},
+      {"upsample_grad", reference::run_upsample_grad, nullptr},
       {"softmax_cross_entropy", reference::run_softmax_cross_entropy, nullptr},
       {"softmax_cross_entropy_grad", reference::run_softmax_cross_entropy_grad, nullptr},
       {"sgd_update", reference::run_sgd_update, nullptr},

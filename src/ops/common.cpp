@@ -18,14 +18,15 @@ using graph::Tensor;
 constexpr std::int64_t most_elements = std::int64_t{1} << 48;
 constexpr std::int64_t most_window = std::int64_t{1} << 24;
 
-/// A pair of window sizes, each within [least, 2^24].
-const Shape& window_pair(const Graph& graph, const Node& node, std::string_view name, std::int64_t least) {
-  const Shape& pair = node.attributes.integers(name);
-  ensure(pair.size() == 2, fmt::format("attribute '{}' of node '{}' is not a pair", name, node.name));
-  for (std::int64_t size : pair)
+/// A list of window sizes, each within [least, 2^24].
+const Shape& window_sizes(const Graph& graph, const Node& node, std::string_view name, std::int64_t least) {
+  const Shape& sizes = node.attributes.integers(name);
+  ensure(sizes.size() == 2 || (name == "padding" && sizes.size() == 4),
+         fmt::format("attribute '{}' of node '{}' is not a pair", name, node.name));
+  for (std::int64_t size : sizes)
     if (size < least || size > most_window)
-      fail("{}: {}, got {} expected between {} and {}", where(graph, node), name, to_string(pair), least, most_window);
-  return pair;
+      fail("{}: {}, got {} expected between {} and {}", where(graph, node), name, to_string(sizes), least, most_window);
+  return sizes;
 }
 
 } // namespace
@@ -91,8 +92,7 @@ bool has_batch(const Graph& graph, graph::TensorId id) {
     break;
   }
   const Node& producer = graph.nodes[tensor.producer];
-  if (producer.op == "conv2d_grad_weight" || producer.op == "dense_grad_weight" || producer.op == "bias_grad")
-    return false;
+  if (producer.op.ends_with("_grad_weight") || producer.op == "bias_grad") return false;
   return any_batch(graph, producer);
 }
 
@@ -108,16 +108,18 @@ std::string dims_text(std::size_t rank, bool batch) {
 }
 
 Shape window_output(const Graph& graph, const Node& node, const Shape& image) {
-  const Shape& kernel = window_pair(graph, node, "kernel", 1);
-  const Shape& stride = window_pair(graph, node, "stride", 1);
-  const Shape& padding = window_pair(graph, node, "padding", 0);
+  const Shape& kernel = window_sizes(graph, node, "kernel", 1);
+  const Shape& stride = window_sizes(graph, node, "stride", 1);
+  const Shape& padding = window_sizes(graph, node, "padding", 0);
   const bool dilated = node.attributes.has("dilation");
-  const Shape dilation = dilated ? window_pair(graph, node, "dilation", 1) : Shape{1, 1};
+  const Shape dilation = dilated ? window_sizes(graph, node, "dilation", 1) : Shape{1, 1};
+  const bool ceil = node.attributes.has("ceil_mode") && node.attributes.integer("ceil_mode") == 1;
   Shape reach(2), padded(2), result(2);
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     reach[i] = dilation[i] * (kernel[i] - 1) + 1;
-    padded[i] = image[i] + 2 * padding[i];
-    result[i] = (padded[i] - reach[i]) / stride[i] + 1;
+    padded[i] = image[i] + padding[i] + padding[padding.size() - 2 + i];
+    result[i] = (padded[i] - reach[i] + (ceil ? stride[i] - 1 : 0)) / stride[i] + 1;
+    if (ceil && (result[i] - 1) * stride[i] >= image[i] + padding[i]) --result[i];
   }
   if (reach[0] > padded[0] || reach[1] > padded[1])
     fail("{}: kernel, got {}{} on a padded {} image expected at most {}. add padding or drop a pooling layer",

@@ -40,8 +40,9 @@ graph::Role role_of(const graph::Node& node);
 /// The dims of a tensor as text of a form: "b c h w", or "d0 d1" when it has no batch. Rank at most 4.
 std::string dims_text(std::size_t rank, bool batch);
 
-/// [H', W'] of a window (attributes kernel, stride, padding and, if present, dilation) sliding over the image of the
-/// node's input i, rounded down as in PyTorch. Throws Error naming the layer.
+/// [H', W'] of a window sliding over an image, as in PyTorch. Attributes: kernel, stride, padding ([height, width], or
+/// [top, left, bottom, right]) and, if present, dilation and ceil_mode (1: rounded up, but no window begins beyond the
+/// image and the padding before it; else rounded down). Throws Error naming the layer.
 Shape window_output(const graph::Graph& graph, const graph::Node& node, const Shape& image);
 
 /// A form written as in README.md. Index "b" is the batch; "." is a dim no index runs along, "1" a scalar.

@@ -7,6 +7,7 @@
 namespace soybean::ops {
 
 std::vector<Operator> conv2d_family();
+std::vector<Operator> conv_transpose2d_family();
 std::vector<Operator> dense_family();
 std::vector<Operator> bias_family();
 std::vector<Operator> pointwise_family();
@@ -15,6 +16,10 @@ std::vector<Operator> dropout_family();
 std::vector<Operator> flatten_family();
 std::vector<Operator> add_family();
 std::vector<Operator> mul_family();
+std::vector<Operator> concat_family();
+std::vector<Operator> reshape_family();
+std::vector<Operator> pad_family();
+std::vector<Operator> upsample_family();
 std::vector<Operator> softmax_cross_entropy_family();
 std::vector<Operator> sgd_family();
 

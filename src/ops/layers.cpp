@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace soybean::ops {
 
 using graph::Graph;
@@ -45,7 +47,15 @@ TensorId hyper_source(Graph& graph) {
   return append_source(graph, {.name = "hyper", .shape = {2}, .dtype = DType::f64, .role = Role::hyper});
 }
 
-TensorId conv2d_layer(Graph& graph, const std::string& name, TensorId x, const Conv2dOptions& options) {
+TensorId conv2d_layer(Graph& graph, const std::string& name, TensorId x, const Conv2dOptions& given) {
+  Conv2dOptions options = given;
+  Edges more{}; // what the ends lack of being alike
+  if (given.edges)
+    for (std::size_t d = 0; d < 2; ++d) {
+      options.padding[d] = std::min((*given.edges)[d], (*given.edges)[d + 2]);
+      more[d] = (*given.edges)[d] - options.padding[d];
+      more[d + 2] = (*given.edges)[d + 2] - options.padding[d];
+    }
   const std::int32_t layer = add_layer_entry(graph, name, "conv2d");
   const std::string at = where(name, "conv2d");
   const Shape image = graph.tensors[x].shape;
@@ -70,6 +80,13 @@ TensorId conv2d_layer(Graph& graph, const std::string& name, TensorId x, const C
        .shape = shape,
        .units = {grouped ? options.channels / options.groups : 1, grouped ? 1 : graph.tensors[x].units[1], 1, 1},
        .init = weight_initializer(options.init, fan)});
+  if (more != Edges{})
+    x = append(graph, {.name = name + ".pad",
+                       .op = "pad",
+                       .attributes = {{"padding", Shape(more.begin(), more.end())}},
+                       .inputs = {x},
+                       .layer = layer})
+            .front();
   const TensorId y = append(graph, {.name = name,
                                     .op = "conv2d",
                                     .attributes = {{"kernel", shape_of(options.kernel)},
@@ -147,11 +164,16 @@ TensorId activate(Graph& graph, const std::string& op, TensorId x) {
 
 TensorId pool_layer(Graph& graph, const std::string& name, const std::string& op, TensorId x,
                     const PoolOptions& options) {
-  return single(graph, name, op,
-                {{"kernel", shape_of(options.kernel)},
-                 {"stride", shape_of(options.stride.value_or(options.kernel))},
-                 {"padding", shape_of(options.padding)}},
-                {x});
+  const Edges edges =
+      options.edges.value_or(Edges{options.padding[0], options.padding[1], options.padding[0], options.padding[1]});
+  const bool even = edges[0] == edges[2] && edges[1] == edges[3];
+  graph::Attributes attributes{{"kernel", shape_of(options.kernel)},
+                               {"stride", shape_of(options.stride.value_or(options.kernel))},
+                               {"padding", Shape(edges.begin(), even ? edges.begin() + 2 : edges.end())}};
+  if (options.dilation != Pair{1, 1}) attributes.set("dilation", shape_of(options.dilation));
+  if (options.ceil_mode) attributes.set("ceil_mode", std::int64_t{1});
+  if (!options.count_include_pad) attributes.set("count_include_pad", std::int64_t{0});
+  return single(graph, name, op, std::move(attributes), {x});
 }
 
 TensorId global_avg_pool_layer(Graph& graph, const std::string& name, TensorId x) {

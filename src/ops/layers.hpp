@@ -15,7 +15,8 @@
 
 namespace soybean::ops {
 
-using Pair = std::array<std::int64_t, 2>; ///< height, width
+using Pair = std::array<std::int64_t, 2>;  ///< height, width
+using Edges = std::array<std::int64_t, 4>; ///< top, left, bottom, right
 
 /// How a layer's weights begin; fans as torch.nn.init counts them.
 enum class Scheme : std::uint8_t {
@@ -42,9 +43,24 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
   bool bias = true;
   Scheme init = Scheme::standard;
+  std::optional<Edges> edges = {}; ///< padding that is not the same at both ends, instead: a node `<layer>.pad`
 };
 graph::TensorId conv2d_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                              const Conv2dOptions& options);
+
+struct ConvTranspose2dOptions {
+  std::int64_t channels = 0;
+  Pair kernel{};
+  Pair stride{1, 1};
+  Pair padding{0, 0};
+  Pair output_padding{0, 0}; ///< more rows and columns at the end, less than the stride
+  Pair dilation{1, 1};
+  std::int64_t groups = 1;
+  bool bias = true;
+  Scheme init = Scheme::standard;
+};
+graph::TensorId conv_transpose2d_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                                       const ConvTranspose2dOptions& options);
 
 struct DenseOptions {
   std::int64_t units = 0;
@@ -67,6 +83,10 @@ struct PoolOptions {
   Pair kernel{};
   std::optional<Pair> stride; ///< the kernel, if not given
   Pair padding{0, 0};
+  std::optional<Edges> edges;    ///< padding that is not the same at both ends, instead
+  Pair dilation{1, 1};           ///< max_pool
+  bool ceil_mode = false;        ///< sizes of the result are rounded up
+  bool count_include_pad = true; ///< avg_pool divides by the padding, too
 };
 /// op: "max_pool" or "avg_pool".
 graph::TensorId pool_layer(graph::Graph& graph, const std::string& name, const std::string& op, graph::TensorId x,
@@ -78,6 +98,27 @@ graph::TensorId dropout_layer(graph::Graph& graph, const std::string& name, grap
 graph::TensorId flatten_layer(graph::Graph& graph, const std::string& name, graph::TensorId x);
 graph::TensorId add_layer(graph::Graph& graph, const std::string& name, const std::vector<graph::TensorId>& terms);
 graph::TensorId mul_layer(graph::Graph& graph, const std::string& name, graph::TensorId a, graph::TensorId b);
+
+/// Joined along channels or features.
+graph::TensorId concat_layer(graph::Graph& graph, const std::string& name, const std::vector<graph::TensorId>& parts);
+/// Channels (or features) [begin, end).
+graph::TensorId slice_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, std::int64_t begin,
+                            std::int64_t end);
+/// The elements of each sample as [features] or [channels, height, width]; one size may be -1, which is then the rest.
+graph::TensorId reshape_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, Shape sample);
+/// Dim d of the result is dim dims[d] of x; dims[0] is 0, the batch.
+graph::TensorId permute_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, const Shape& dims);
+/// Zeros around images.
+graph::TensorId pad_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, const Edges& padding);
+
+struct UpsampleOptions {
+  std::optional<Pair> size;  ///< of the result; or
+  std::optional<Pair> scale; ///< times the image's; one of them must be given
+  bool bilinear = false;     ///< the nearest pixel otherwise
+  bool align_corners = false;
+};
+graph::TensorId upsample_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                               const UpsampleOptions& options);
 
 /// Layer "loss", softmax_cross_entropy of logits [B, K]: makes the sources "labels" and "sample_weights", sets metrics
 /// (loss, loss.correct) and logits. Call it last.

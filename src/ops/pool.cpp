@@ -21,15 +21,35 @@ Result image_result(const Graph& graph, const Node& node, const Tensor& like, st
           .spatial = image_spatial(shape)};
 }
 
+/// Dilated windows at an edge may step over a small image: refused, for there is no maximum of nothing.
+void expect_pixels(const Graph& graph, const Node& node, const Shape& image, const Shape& windows) {
+  if (!node.attributes.has("dilation")) return;
+  const Shape &kernel = node.attributes.integers("kernel"), &stride = node.attributes.integers("stride");
+  const Shape &padding = node.attributes.integers("padding"), &dilation = node.attributes.integers("dilation");
+  for (std::size_t d = 0; d < 2; ++d)
+    for (std::int64_t i = 0; i < windows[d]; ++i) {
+      std::int64_t first = i * stride[d] - padding[d];
+      const std::int64_t last = first + dilation[d] * (kernel[d] - 1);
+      if (first < 0) first += (dilation[d] - 1 - first) / dilation[d] * dilation[d];
+      if (first > last || first >= image[d])
+        fail("{}: dilation, got {} on a {} image expected windows with a pixel of it in each", where(graph, node),
+             to_string(dilation), to_string(image));
+    }
+}
+
 std::vector<Result> infer(const Graph& graph, const Node& node) {
   expect_inputs(node, 1);
   expect_rank(graph, node, 0, 4, "pooling needs images of channels, height and width");
   const Tensor& x = input(graph, node, 0);
   const Shape size = window_output(graph, node, {x.shape[2], x.shape[3]});
   const Shape &kernel = node.attributes.integers("kernel"), &padding = node.attributes.integers("padding");
-  if (2 * padding[0] > kernel[0] || 2 * padding[1] > kernel[1])
-    fail("{}: padding, got {} expected at most half the kernel {}", where(graph, node), to_string(padding),
-         to_string(kernel));
+  for (std::size_t i = 0; i < padding.size(); ++i) {
+    const std::int64_t dilation = node.attributes.has("dilation") ? node.attributes.integers("dilation")[i % 2] : 1;
+    if (2 * padding[i] > dilation * (kernel[i % 2] - 1) + 1)
+      fail("{}: padding, got {} expected at most half the kernel {}{}", where(graph, node), to_string(padding),
+           to_string(kernel), dilation > 1 ? " with its dilation" : "");
+  }
+  expect_pixels(graph, node, {x.shape[2], x.shape[3]}, size);
   return {image_result(graph, node, x, size[0], size[1])};
 }
 

@@ -16,6 +16,7 @@ import pathlib
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 torch.set_default_dtype(torch.float64)
 CASES = []
@@ -101,6 +102,121 @@ def _(run):
         weight = run.parameter(f"{name}.weight", units, x.shape[1])
         x = activation(F.linear(x, weight, run.parameter(f"{name}.bias", units)))
     return x
+
+
+# --- joining, reordering, resizing ------------------------------------------------------------------------------------
+
+
+@case("concat_and_slice", """  { op = "concat", name = "y", branches = [
+    [],
+    [{ op = "tanh", name = "t" }, { op = "slice", name = "s", begin = 1, end = 3 }],
+  ] },
+  { op = "flatten", name = "f" },
+  { op = "dense", name = "d", units = 4 },
+  { op = "concat", name = "z", inputs = ["d", "f"] },""")
+def _(run):
+    y = torch.cat([run.x, torch.tanh(run.x)[:, 1:3]], 1)
+    d = F.linear(flat(y), run.parameter("d.weight", 4, 30), run.parameter("d.bias", 4))
+    run.values["y"], run.values["z"] = y, torch.cat([d, flat(y)], 1)
+    return run.values["z"]
+
+
+@case("branches_of_add_and_mul", """  { op = "add", name = "a", branches = [
+    [], [{ op = "sigmoid" }, { op = "tanh" }] ], activation = "relu" },
+  { op = "mul", name = "m", branches = [[{ op = "identity" }], [{ op = "tanh" }]] },
+  { op = "flatten" },""")
+def _(run):
+    run.values["a.relu"] = torch.relu(run.x + torch.tanh(torch.sigmoid(run.x)))
+    run.values["m"] = run.values["a.relu"] * torch.tanh(run.values["a.relu"])
+    return flat(run.values["m"])
+
+
+unary("reshape_images", ["reshape", "shape = [2, -1, 3]"], lambda x: x.reshape(-1, 2, 3, 3))
+unary("transpose", ["transpose", "dim0 = 1", "dim1 = 3"], lambda x: x.transpose(1, 3))
+unary("permute", ["permute", "dims = [0, 3, 1, 2]"], lambda x: x.permute(0, 3, 1, 2))
+unary("pad", ["pad", "padding = [1, 0, 2, 3]"], nn.ZeroPad2d((0, 3, 1, 2)))
+unary("upsample_nearest", ["upsample", "scale_factor = [2, 3]"], lambda x: F.interpolate(x, scale_factor=(2, 3)))
+unary("upsample_nearest_size", ["upsample", "size = [2, 5]"], lambda x: F.interpolate(x, size=(2, 5)))
+for _aligned in (False, True):
+    for _size in ((7, 5), (2, 1)):
+        unary(f"upsample_bilinear_{_size[0]}_{'aligned' if _aligned else 'centred'}",
+              ["upsample", f"size = {list(_size)}", 'mode = "bilinear"', f"align_corners = {str(_aligned).lower()}"],
+              lambda x, a=_aligned, s=_size: F.interpolate(x, size=s, mode="bilinear", align_corners=a))
+unary("upsample_bilinear_scale", ["upsample", "scale_factor = 3", 'mode = "bilinear"'],
+      lambda x: F.interpolate(x, scale_factor=3, mode="bilinear"))
+
+
+@case("reshape_features", """  { op = "flatten" },
+  { op = "dense", name = "d", units = 12 },
+  { op = "reshape", name = "y", shape = [3, 2, 2] },
+  { op = "max_pool", name = "p", kernel = [2, 1] },
+  { op = "flatten" },""")
+def _(run):
+    d = F.linear(flat(run.x), run.parameter("d.weight", 12, 18), run.parameter("d.bias", 12))
+    run.values["y"] = d.reshape(-1, 3, 2, 2)
+    run.values["p"] = F.max_pool2d(run.values["y"], (2, 1))
+    return flat(run.values["p"])
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def pool(name, keys, f, size):
+    """A pooling layer `y` on 2 x height x width images."""
+
+    @case(name, f'  {{ op = "{keys[0]}", name = "y"{"".join(", " + k for k in keys[1:])} }},\n  {{ op = "flatten" }},',
+          sample=(2, *size))
+    def _(run):
+        run.values["y"] = f(run.x)
+        return flat(run.values["y"])
+
+
+CEIL = "ceil_mode = true"
+pool("max_pool_ceil", ["max_pool", "kernel = 3", "stride = 2", CEIL], nn.MaxPool2d(3, 2, ceil_mode=True), (6, 7))
+pool("max_pool_last_window", ["max_pool", "kernel = 2", "stride = 3", "padding = 1", CEIL],
+     nn.MaxPool2d(2, 3, 1, ceil_mode=True), (5, 6))
+pool("max_pool_dilated", ["max_pool", "kernel = [2, 3]", "stride = [1, 2]", "padding = 1", "dilation = 2", CEIL],
+     nn.MaxPool2d((2, 3), (1, 2), 1, 2, ceil_mode=True), (5, 6))
+pool("max_pool_uneven", ["max_pool", "kernel = 3", "stride = 2", "padding = [0, 1, 1, 0]"],
+     lambda x: F.max_pool2d(F.pad(x, (1, 0, 0, 1), value=-float("inf")), 3, 2), (6, 7))
+pool("avg_pool_ceil", ["avg_pool", "kernel = 3", "stride = 2", "padding = 1", CEIL],
+     nn.AvgPool2d(3, 2, 1, ceil_mode=True), (6, 7))
+pool("avg_pool_image_only", ["avg_pool", "kernel = 3", "stride = 1", "padding = 1", "count_include_pad = false"],
+     nn.AvgPool2d(3, 1, 1, count_include_pad=False), (4, 5))
+pool("avg_pool_image_only_ceil", ["avg_pool", "kernel = [3, 2]", "stride = 2", "padding = 1", CEIL,
+                                  "count_include_pad = false"],
+     nn.AvgPool2d((3, 2), 2, 1, ceil_mode=True, count_include_pad=False), (6, 7))
+pool("avg_pool_uneven", ["avg_pool", "kernel = 2", "stride = 1", "padding = [1, 0, 0, 1]"],
+     lambda x: F.avg_pool2d(F.pad(x, (0, 1, 1, 0)), 2, 1), (3, 4))
+
+
+def convolution(name, keys, weight, f, size=(5, 4), channels=4):
+    """A convolution `y` with bias on 4 x height x width images; f(x, weight, bias)."""
+
+    @case(name, f'  {{ op = "{keys[0]}", name = "y"{"".join(", " + k for k in keys[1:])} }},\n  {{ op = "flatten" }},',
+          sample=(4, *size))
+    def _(run):
+        y = f(run.x, run.parameter("y.weight", *weight), run.parameter("y.bias", channels))
+        run.values["y.bias_add"] = y
+        return flat(y)
+
+
+convolution("conv2d_uneven", ["conv2d", "channels = 4", "kernel = [3, 2]", "padding = [0, 1, 2, 2]"], (4, 4, 3, 2),
+            lambda x, w, b: F.conv2d(F.pad(x, (1, 2, 0, 2)), w, b))
+convolution("conv2d_same", ["conv2d", "channels = 4", "kernel = [4, 3]", 'padding = "same"', "dilation = [1, 2]"],
+            (4, 4, 4, 3), lambda x, w, b: F.conv2d(x, w, b, padding="same", dilation=(1, 2)))
+convolution("conv2d_rectangular", ["conv2d", "channels = 4", "kernel = [1, 7]", "padding = [0, 3]"], (4, 4, 1, 7),
+            lambda x, w, b: F.conv2d(x, w, b, padding=(0, 3)))
+convolution("conv2d_depthwise", ["conv2d", "channels = 8", "kernel = 3", "padding = 1", "stride = [2, 1]", "groups = 4"],
+            (8, 1, 3, 3), lambda x, w, b: F.conv2d(x, w, b, padding=1, stride=(2, 1), groups=4), channels=8)
+convolution("conv2d_grouped", ["conv2d", "channels = 6", "kernel = 2", "dilation = 2", "groups = 2"], (6, 2, 2, 2),
+            lambda x, w, b: F.conv2d(x, w, b, dilation=2, groups=2), channels=6)
+convolution("conv_transpose2d", ["conv_transpose2d", "channels = 3", "kernel = 3", "stride = 2", "padding = 1",
+                                 "output_padding = [1, 0]"], (4, 3, 3, 3),
+            lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, (1, 0)), (3, 4), 3)
+convolution("conv_transpose2d_grouped", ["conv_transpose2d", "channels = 6", "kernel = [2, 3]", "stride = [1, 2]",
+                                         "groups = 2", "dilation = [2, 1]"], (4, 3, 2, 3),
+            lambda x, w, b: F.conv_transpose2d(x, w, b, (1, 2), 0, 0, 2, (2, 1)), (3, 2), 6)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -6,8 +6,12 @@
 #include "ops/layers.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace soybean::ops_test {
+
+// The cases of each file; cases() is all of them.
+const std::vector<Case>& shape_cases();
 
 inline graph::Graph start(DType precision) {
   graph::Graph graph;

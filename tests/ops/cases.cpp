@@ -142,10 +142,8 @@ Graph gate(DType precision, const Sizes& s) {
                 {.weight_decay = 0.1});
 }
 
-} // namespace
-
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+std::vector<Case> common_cases() {
+  return {
       {"relu", relu},
       {"tanh", tanh},
       {"sigmoid", sigmoid},
@@ -174,6 +172,16 @@ const std::vector<Case>& cases() {
       {"add", add},
       {"gate", gate},
   };
+}
+
+} // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> joined = common_cases();
+    for (const auto& more : {shape_cases()}) joined.insert(joined.end(), more.begin(), more.end());
+    return joined;
+  }();
   return all;
 }
 

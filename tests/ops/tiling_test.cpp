@@ -13,6 +13,9 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace soybean::ops_test {
 namespace {
 
@@ -39,14 +42,16 @@ Term term_of(const Mesh& mesh, const Tiling& tiling, int rank) {
   return term;
 }
 
-/// One of `count` random terms that add up to the tensor.
+/// One of `count` random terms, of the size of its elements, that add up to the tensor.
 Block term_block(const graph::Tensor& tensor, const Block& whole, const Term& term) {
   Block result = whole.copy();
+  double size = 0;
+  for (std::int64_t i = 0; i < whole.size(); ++i) size = std::max(size, std::abs(whole.get(i)));
   for (std::int64_t i = 0; i < result.size(); ++i) {
     const auto noise = [&](int t) {
-      return philox::uniform({17, hash_text(tensor.name), static_cast<std::uint64_t>(t)},
-                             static_cast<std::uint64_t>(i)) -
-             0.5;
+      return size * (philox::uniform({17, hash_text(tensor.name), static_cast<std::uint64_t>(t)},
+                                     static_cast<std::uint64_t>(i)) -
+                     0.5);
     };
     double value = term.index > 0 ? noise(term.index) : whole.get(i);
     for (int t = 1; t < term.count && term.index == 0; ++t) value -= noise(t);

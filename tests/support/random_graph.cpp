@@ -56,7 +56,7 @@ private:
     const std::int64_t layers = between(1, options_.layers);
     x = convolution(x, between(1, 8)); // at least one layer with parameters
     for (std::int64_t i = 1; i < layers; ++i) {
-      switch (between(0, 6)) {
+      switch (between(0, 8)) {
       case 0:
       case 1:
         x = convolution(x, between(1, 8));
@@ -68,12 +68,21 @@ private:
       case 4:
         x = pool(x);
         break;
+      case 5:
+        x = joined(x);
+        break;
+      case 6:
+        x = chance(70) ? reordered(x) : transposed(x, between(1, 6));
+        break;
       default:
         x = pointwise(x);
       }
     }
     if (chance(20)) x = ops::global_avg_pool_layer(graph_, name("gap"), x);
-    return ops::flatten_layer(graph_, name("flatten"), x);
+    const TensorId flat = ops::flatten_layer(graph_, name("flatten"), x);
+    if (!chance(10)) return flat;
+    return ops::concat_layer(graph_, name("concat"),
+                             {flat, ops::dense_layer(graph_, name("dense"), flat, {.units = 3})});
   }
 
   /// Any legal convolution to so many channels.
@@ -89,6 +98,20 @@ private:
       options.dilation[d] = room && chance(25) ? 2 : 1;
     }
     return activation(ops::conv2d_layer(graph_, name("conv"), x, options));
+  }
+
+  /// Any legal transposed convolution to so many channels that does not grow too much.
+  TensorId transposed(TensorId x, std::int64_t channels) {
+    ops::ConvTranspose2dOptions options{.channels = channels, .bias = chance(50)};
+    options.groups = chance(40) ? common_divisor(shape(x)[1], channels) : 1;
+    for (std::size_t d = 0; d < 2; ++d) {
+      const std::int64_t size = shape(x)[2 + d];
+      options.kernel[d] = between(1, 3);
+      options.stride[d] = size < 6 ? between(1, 2) : 1;
+      options.output_padding[d] = between(0, options.stride[d] - 1);
+      options.padding[d] = size > 1 ? between(0, (options.kernel[d] - 1) / 2) : 0;
+    }
+    return activation(ops::conv_transpose2d_layer(graph_, name("transposed"), x, options));
   }
 
   /// A convolution that keeps the shape.
@@ -113,6 +136,41 @@ private:
     return ops::add_layer(graph_, name("add"), chance(50) ? std::vector{x, body} : std::vector{body, x});
   }
 
+  /// Branches of the same image size joined along channels, then perhaps a range of them.
+  TensorId joined(TensorId x) {
+    std::vector<TensorId> parts{x};
+    for (std::int64_t i = between(1, 2); i > 0; --i) parts.push_back(chance(60) ? same_convolution(x) : pointwise(x));
+    if (chance(30)) std::swap(parts.front(), parts.back());
+    x = ops::concat_layer(graph_, name("concat"), parts);
+    if (!chance(40)) return x;
+    const std::int64_t begin = between(0, shape(x)[1] - 1);
+    return ops::slice_layer(graph_, name("slice"), x, begin, between(begin + 1, shape(x)[1]));
+  }
+
+  /// The image in another order, shape or size.
+  TensorId reordered(TensorId x) {
+    const std::int64_t c = shape(x)[1], h = shape(x)[2], w = shape(x)[3];
+    switch (between(0, 3)) {
+    case 0: {
+      const std::vector<Shape> orders{{0, 1, 3, 2}, {0, 2, 1, 3}, {0, 3, 1, 2}};
+      return ops::permute_layer(graph_, name("permute"), x, orders[static_cast<std::size_t>(between(0, 2))]);
+    }
+    case 1:
+      return ops::reshape_layer(graph_, name("reshape"), x, chance(50) ? Shape{c, w, -1} : Shape{h, c, w});
+    case 2:
+      return ops::pad_layer(graph_, name("pad"), x, {between(0, 2), between(0, 1), between(0, 1), between(0, 2)});
+    default:
+      break;
+    }
+    ops::UpsampleOptions options{.bilinear = chance(60)};
+    options.align_corners = options.bilinear && chance(50);
+    if (h * w <= 36 && chance(50))
+      options.scale = Pair{between(1, 2), between(1, 2)};
+    else
+      options.size = Pair{between(1, 9), between(1, 9)};
+    return ops::upsample_layer(graph_, name("upsample"), x, options);
+  }
+
   TensorId pool(TensorId x) {
     ops::PoolOptions options;
     Pair stride{1, 1};
@@ -122,6 +180,9 @@ private:
       stride[d] = between(1, 2);
     }
     if (chance(60)) options.stride = stride;
+    options.ceil_mode = chance(30);
+    options.count_include_pad = chance(70);
+    if (chance(20)) options.edges = ops::Edges{options.padding[0], 0, options.kernel[0] / 2, options.padding[1]};
     const std::string op = chance(50) ? "max_pool" : "avg_pool";
     return ops::pool_layer(graph_, name(op), op, x, options);
   }

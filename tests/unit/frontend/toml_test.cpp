@@ -238,6 +238,86 @@ TEST(BuildGraphErrors, MissingAndWrongKeys) {
             "kaiming_normal_fan_in, xavier_uniform, normal. did you mean \"kaiming_normal\"?");
 }
 
+TEST(BuildGraph, LayersThatJoinReorderAndResize) {
+  const Graph graph =
+      build("{ op = \"conv2d\", name = \"c\", channels = 4, kernel = [4, 3], padding = \"same\" },\n"
+            "{ op = \"conv2d\", name = \"even\", channels = 4, kernel = 3, padding = [1, 1] },\n"
+            "{ op = \"conv2d\", name = \"valid\", channels = 4, kernel = 1, padding = \"valid\" },\n"
+            "{ op = \"pad\", name = \"p\", padding = [1, 0, 2, 0] },\n"
+            "{ op = \"upsample\", name = \"u\", scale_factor = [1, 2] },\n"
+            "{ op = \"conv_transpose2d\", name = \"t\", channels = 6, kernel = 2, stride = 2, groups = 2, "
+            "output_padding = [0, 1], activation = \"relu\" },\n"
+            "{ op = \"permute\", name = \"q\", dims = [0, 3, 1, 2] },\n"
+            "{ op = \"transpose\", name = \"r\", dim0 = 3, dim1 = 1 },\n"
+            "{ op = \"reshape\", name = \"s\", shape = [-1, 25, 6] },\n"
+            "{ op = \"max_pool\", name = \"m\", kernel = 3, stride = 2, padding = [0, 1, 1, 0], ceil_mode = true, "
+            "dilation = 2 },\n"
+            "{ op = \"avg_pool\", name = \"a\", kernel = 2, count_include_pad = false },\n"
+            "{ op = \"flatten\" },\n{ op = \"slice\", begin = 36, end = 72 },\n");
+  EXPECT_EQ(names(graph),
+            "c.pad c c.bias_add even even.bias_add valid valid.bias_add p u t t.bias_add t.relu q r s m a flatten_1 "
+            "slice_1 loss ");
+  EXPECT_EQ(tensor(graph, "c.pad").shape, (Shape{4, 2, 7, 6}));
+  EXPECT_EQ(tensor(graph, "c").shape, (Shape{4, 4, 6, 6}));
+  EXPECT_EQ(tensor(graph, "u").shape, (Shape{4, 4, 9, 12}));
+  EXPECT_EQ(tensor(graph, "t").shape, (Shape{4, 6, 18, 25}));
+  EXPECT_EQ(tensor(graph, "t.weight").shape, (Shape{4, 3, 2, 2}));
+  EXPECT_EQ(tensor(graph, "q").shape, (Shape{4, 25, 6, 18}));
+  EXPECT_EQ(tensor(graph, "r").shape, (Shape{4, 18, 6, 25}));
+  EXPECT_EQ(tensor(graph, "s").shape, (Shape{4, 18, 25, 6}));
+  EXPECT_EQ(tensor(graph, "m").shape, (Shape{4, 18, 12, 2}));
+  EXPECT_EQ(tensor(graph, "a").shape, (Shape{4, 18, 6, 1}));
+  EXPECT_EQ(tensor(graph, "slice_1").shape, (Shape{4, 36}));
+}
+
+TEST(BuildGraph, BranchesAreJoinedAlongChannels) {
+  const Graph graph = build("{ repeat = 2, layers = [{ op = \"concat\", branches = [[{ op = \"identity\" }], [\n"
+                            "  { op = \"conv2d\", channels = 3, kernel = 1, bias = false }, { op = \"relu\" }]] }] },\n"
+                            "{ op = \"concat\", inputs = [\"concat_1\", \"concat_2\"], activation = \"tanh\" },\n"
+                            "{ op = \"flatten\" },\n");
+  EXPECT_EQ(names(graph), "conv2d_1 relu_1 concat_1 conv2d_2 relu_2 concat_2 concat_3 concat_3.tanh flatten_1 loss ");
+  EXPECT_EQ(tensor(graph, "concat_1").shape, (Shape{4, 5, 6, 6}));
+  EXPECT_EQ(tensor(graph, "concat_2").shape, (Shape{4, 8, 6, 6}));
+  EXPECT_EQ(tensor(graph, "concat_3").shape, (Shape{4, 13, 6, 6}));
+}
+
+TEST(BuildGraphErrors, KeysOfJoiningAndReorderingLayers) {
+  const auto key = [](const std::string& layer) { return error_of(layer + ",\n"); };
+  EXPECT_EQ(key("{ op = \"conv2d\", channels = 2, kernel = 3, padding = [1, 2, 3] }"),
+            "m.toml:4: model.layers[0].padding, got [1, 2, 3] (array) expected an integer or a list of two or four");
+  EXPECT_EQ(key("{ op = \"conv2d\", channels = 2, kernel = 3, padding = \"some\" }"),
+            "m.toml:4: model.layers[0].padding, got \"some\" (string) expected one of same, valid. did you mean "
+            "\"same\"?");
+  EXPECT_EQ(key("{ op = \"conv2d\", channels = 2, kernel = 3, stride = 2, padding = \"same\" }"),
+            "m.toml:4: model.layers[0].padding, got \"same\" (string) expected sizes. \"same\" is for a stride of 1");
+  EXPECT_EQ(key("{ op = \"avg_pool\", kernel = 3, padding = [-1, 0] }"),
+            "m.toml:4: model.layers[0].padding[0], got -1 (integer) expected at least 0");
+  EXPECT_EQ(key("{ op = \"avg_pool\", kernel = 3, dilation = 2 },\n{ op = \"flatten\" }"),
+            "m.toml:4: unknown key model.layers[0].dilation, got 2 (integer) expected a known key. known here: "
+            "ceil_mode, count_include_pad, input, inputs, kernel, name, op, padding, repeat, stride");
+  EXPECT_EQ(key("{ op = \"slice\", begin = 2, end = 2 }"),
+            "m.toml:4: model.layers[0].end, got 2 (integer) expected more than begin. begin is 2");
+  for (const char* shape : {"[2, 3]", "[-1, -1, 3]", "[0]", "[]"})
+    EXPECT_EQ(key(fmt::format("{{ op = \"reshape\", shape = {} }}", shape)),
+              fmt::format("m.toml:4: model.layers[0].shape, got {} (array) expected [features] or [channels, height, "
+                          "width], one of them -1 at most",
+                          shape));
+  for (const char* dims : {"[1, 0, 2, 3]", "[0, 1, 2]", "[0, 1, 1, 3]"})
+    EXPECT_EQ(key(fmt::format("{{ op = \"permute\", dims = {} }}", dims)),
+              fmt::format("m.toml:4: model.layers[0].dims, got {} (array) expected 0 (the batch), then 1, 2 and 3 "
+                          "(channels, height, width) in any order",
+                          dims));
+  EXPECT_EQ(key("{ op = \"transpose\", dim0 = 2, dim1 = 2 }"),
+            "m.toml:4: model.layers[0].dim1, got 2 (integer) expected another dim than dim0");
+  EXPECT_EQ(key("{ op = \"upsample\", size = 3, scale_factor = 2 }"),
+            "m.toml:4: model.layers[0].size, got 3 (integer) expected either size or scale_factor. remove one of them");
+  EXPECT_EQ(key("{ op = \"upsample\", scale_factor = 2, align_corners = true }"),
+            "m.toml:4: model.layers[0].align_corners, got true (boolean) expected it with mode = \"bilinear\" alone. "
+            "the nearest pixel has no corners to align");
+  EXPECT_EQ(key("{ op = \"concat\" }"),
+            "m.toml:4: layer 'concat_1' (concat), got 1 input expected at least 2. name them: inputs = [\"a\", \"b\"]");
+}
+
 TEST(BuildGraphErrors, Operators) {
   EXPECT_EQ(error_of("{ op = \"conv2\", channels = 3 },\n"),
             "m.toml:4: model.layers[0].op, got \"conv2\" (string) expected a kind of layer. did you mean \"conv2d\"?");

@@ -106,11 +106,25 @@ TEST(Form, NotesSayWhatIsLinearReplicableInPlaceAndTwin) {
 
 TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
   const Graph g = every_operator();
-  const std::map<std::string, std::string> expected = {
-      {"conv2d", "b c o"},     {"conv2d_grad_input", "b o c"},  {"conv2d_grad_weight", "b o c"},
-      {"dense", "b k n"},      {"dense_grad_input", "b n k"},   {"dense_grad_weight", "b n k"},
-      {"sgd_update", "d0 d1"}, {"softmax_cross_entropy", "b"},  {"softmax_cross_entropy_grad", "b"},
-      {"bias_grad", "b c"},    {"global_avg_pool_grad", "b c"}, {"flatten_grad", "b c"}};
+  const std::map<std::string, std::string> expected = {{"conv2d", "b c o"},
+                                                       {"conv2d_grad_input", "b o c"},
+                                                       {"conv2d_grad_weight", "b o c"},
+                                                       {"dense", "b k n"},
+                                                       {"dense_grad_input", "b n k"},
+                                                       {"dense_grad_weight", "b n k"},
+                                                       {"sgd_update", "d0 d1"},
+                                                       {"softmax_cross_entropy", "b"},
+                                                       {"softmax_cross_entropy_grad", "b"},
+                                                       {"bias_grad", "b c"},
+                                                       {"global_avg_pool_grad", "b c"},
+                                                       {"flatten_grad", "b c"},
+                                                       {"concat", "b"},
+                                                       {"slice", "b"},
+                                                       {"slice_grad", "b"},
+                                                       {"reshape", "b"},
+                                                       {"conv_transpose2d", "b c o"},
+                                                       {"conv_transpose2d_grad_input", "b o c"},
+                                                       {"conv_transpose2d_grad_weight", "b c o"}};
   for (const Operator& row : table()) {
     const auto found = expected.find(std::string(row.name));
     const graph::Node& n = row.name == "sgd_update" ? node(g, "fc2.weight") : first_of(g, row.name);

@@ -71,6 +71,10 @@ inline graph::Graph every_operator() {
   x = add_layer(g, "add", {mul_layer(g, "mul", a, b), x});
   for (const std::string op : {"leaky_relu", "elu", "gelu", "silu", "hard_swish"}) x = pointwise_layer(g, op, op, x);
   x = dropout_layer(g, "drop", x, 0.5, 7);
+  x = slice_layer(g, "slice", concat_layer(g, "concat", {x, a}), 2, 8);
+  x = reshape_layer(g, "reshape", permute_layer(g, "permute", x, {0, 1, 3, 2}), {4, 6, 4});
+  x = upsample_layer(g, "up", pad_layer(g, "pad", x, {1, 0, 0, 2}), {.scale = Pair{2, 2}});
+  x = conv_transpose2d_layer(g, "transposed", x, {.channels = 6, .kernel = {2, 2}, .stride = {2, 2}});
   x = global_avg_pool_layer(g, "gap", x);
   x = flatten_layer(g, "flat", x);
   x = dense_layer(g, "fc1", x, {.units = 12});

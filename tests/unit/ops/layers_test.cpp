@@ -158,8 +158,11 @@ TEST(Flops, OfSmallOperators) {
   EXPECT_DOUBLE_EQ(of("max"), 4 * 6 * 16 * 4); // 2x2 windows
   EXPECT_DOUBLE_EQ(of("conv1.relu.grad"), 4 * 6 * 16 * 4);
   EXPECT_DOUBLE_EQ(of("avg"), 4 * 6 * 16 * 9);
-  EXPECT_DOUBLE_EQ(of("gap"), 4 * 6 * 16);
-  EXPECT_DOUBLE_EQ(of("drop.grad"), 4 * 6 * 16);
+  EXPECT_DOUBLE_EQ(of("up"), 0); // the nearest pixel
+  EXPECT_DOUBLE_EQ(of("transposed"), 2 * 4 * 4 * 14 * 12 * 6 * 4);
+  EXPECT_DOUBLE_EQ(of("transposed.weight.grad"), 2 * 4 * 4 * 14 * 12 * 6 * 4);
+  EXPECT_DOUBLE_EQ(of("gap"), 4 * 6 * 28 * 24);
+  EXPECT_DOUBLE_EQ(of("transposed.bias_add.grad"), 4 * 6 * 28 * 24);
   EXPECT_DOUBLE_EQ(of("add"), 4 * 6 * 16);
   EXPECT_DOUBLE_EQ(of("mul"), 4 * 6 * 16);
   EXPECT_DOUBLE_EQ(of("flat"), 0);
