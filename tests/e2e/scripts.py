@@ -1,0 +1,160 @@
+"""The scripts around training: packing images, drawing runs, measuring how they scale, sweeps."""
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import numpy
+
+from support import ROOT, TINY, Case
+
+QUICK = ("--set", "train.precision=fp32", "--set", "train.steps=8")
+
+
+class Scripts(Case):
+    def script(self, path, *arguments, expect=0):
+        done = subprocess.run([sys.executable, str(ROOT / path), *map(str, arguments)], cwd=self.folder,
+                              capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def assert_picture(self, name):
+        from PIL import Image
+
+        with Image.open(self.folder / name) as image:
+            self.assertGreater(image.width, 800)
+            self.assertGreater(len(image.convert("RGB").getcolors(2**24)), 100, "it is empty")
+
+
+class ImagesToHdf5(Scripts):
+    def fill(self):
+        from PIL import Image
+
+        random = numpy.random.RandomState(2)
+        for split, count in (("train", 9), ("val", 4)):
+            for i in range(count):
+                path = self.folder / "set" / split / ("cat", "dog", "Eel")[i % 3] / f"{i}.{'jpg' if i % 2 else 'png'}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(random.randint(0, 256, (12 + i, 20 - i, 3)).astype("u1")).save(path)
+
+    def samples(self, source, path, split, shape, extra=""):
+        config = self.model(f'[model]\ninput = {list(shape)}\n[data]\nsource = "{source}"\npath = "{path}"\nbatch = 1\n'
+                            f"{extra}\n[train]\nsteps = 1\n", "read.toml")
+        done = self.run_program(0, config, 3, split, self.folder / "out.bin", program="dump_samples")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return (self.folder / "out.bin").read_bytes()
+
+    def test_packs_what_the_folder_would_give(self):
+        self.fill()
+        for name, options, shape, extra in (("a.h5", ["--size", 8], (3, 8, 8), ""),
+                                            ("b.h5", ["--size", 6, 9, "--resize", 11, "--grey"], (1, 6, 9), "resize = 11")):
+            done = self.script("scripts/images_to_hdf5", "set", name, "--workers", 2, *options)
+            self.assertIn(f"{name}: 9 train, 4 validation, 3 classes", done.stdout)
+            self.assertIn("[##############################] 9/9", done.stderr)
+            for split in ("train", "validation"):
+                self.assertEqual(self.samples("hdf5", name, split, shape),
+                                 self.samples("image_folder", "set", split, shape, extra))
+        self.assertEqual(sorted(p.name for p in self.folder.glob("*.h5*")), ["a.h5", "b.h5"])
+
+    def test_refuses_by_name(self):
+        def refuse(text, *arguments):
+            self.assertIn(text, self.script("scripts/images_to_hdf5", *arguments, expect=1).stderr)
+            self.assertFalse((self.folder / "o.h5").exists() or (self.folder / "o.h5.tmp").exists())
+
+        refuse("nowhere/train: got nothing expected a folder", "nowhere", "o.h5", "--size", 8)
+        self.fill()
+        refuse("--resize: got 7 expected at least 8", "set", "o.h5", "--size", 8, "--resize", 7)
+        refuse("read.h5: got a file that is already there", "set", self.model("", "read.h5"), "--size", 8)
+        (self.folder / "set/train/cat/3.jpg").write_bytes(b"hello")
+        refuse("set/train/cat/3.jpg: can not be decoded", "set", "o.h5", "--size", 8)
+        (self.folder / "set/val/bird").mkdir()
+        refuse("set/val/bird: got a class that is not among those to train with", "set", "o.h5", "--size", 8)
+        shutil.rmtree(self.folder / "set/val")
+        (self.folder / "set/train/empty").mkdir()
+        refuse("set/train/empty: got a folder without images", "set", "o.h5", "--size", 8)
+
+
+class PlotRun(Scripts):
+    def test_draws_runs(self):
+        model = self.model()
+        for name, seed in (("lr=0.1", 1), ("b", 2)):
+            self.train(1, model, *QUICK, "--set", f"train.seed={seed}", run_dir=f"'runs/{name}'")
+        self.script("scripts/plot_run", "runs/lr=0.1", "second=runs/b/metrics.jsonl", "--out", "two.png")
+        self.assert_picture("two.png")
+        self.script("scripts/plot_run", "runs/b", "--log", "--smooth", 3)
+        self.assert_picture("curves.png")
+
+    def test_refuses_by_name(self):
+        def refuse(text):
+            self.assertIn(text, self.script("scripts/plot_run", "m.jsonl", expect=1).stderr)
+
+        refuse("plot_run: m.jsonl: can not be read, got 'No such file or directory'")
+        for lines, text in (("", "m.jsonl: got no steps expected at least one"),
+                            ('{"step": 1, "loss": 1}\nhello\n', "m.jsonl:2: got a line that is no record"),
+                            ("[1]\n", "m.jsonl:1: got a line that is no record")):
+            self.model(lines, "m.jsonl")
+            refuse(text)
+
+
+class Scaling(Scripts):
+    def test_measures_and_draws(self):
+        model = self.model(TINY.replace("fp64", "fp32"))
+        done = self.script("perf/scaling", model, "--ranks", 1, 3, "--strategies", "data", "--steps", 6, "--set",
+                           "data.batch=6")
+        self.assertIn("scaling.csv, scaling.png", done.stdout)
+        with open(self.folder / "scaling.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(r["mode"], r["strategy"], r["ranks"], r["batch"]) for r in rows],
+                         [("strong", "data", "1", "6"), ("strong", "data", "3", "6"), ("weak", "data", "1", "6"),
+                          ("weak", "data", "3", "18")])
+        for row in rows:
+            self.assertAlmostEqual(float(row["samples_per_second"]), int(row["batch"]) / float(row["seconds"]),
+                                   delta=1e-3 * float(row["samples_per_second"]))
+            self.assertEqual(float(row["bytes_moved"]) > 0, row["ranks"] == "3")
+        self.assert_picture("scaling.png")
+        self.script("perf/scaling", "--csv", "scaling.csv", "--out", "again")
+        self.assert_picture("again.png")
+        self.assertEqual([p.name for p in self.folder.glob("scaling-*")], [])
+
+    def test_refuses_by_name(self):
+        for arguments, text in ((["nowhere.toml"], "scaling: nowhere.toml: can not be read"),
+                                ([], "got both or none of MODEL.toml and --csv"),
+                                (["--csv", "nowhere.csv"], "scaling: nowhere.csv: can not be read"),
+                                ([self.model("[data]\n")], "got no data.batch expected one")):
+            self.assertIn(text, self.script("perf/scaling", *arguments, expect=1).stderr)
+        done = self.script("perf/scaling", self.model(), "--ranks", 1, "--modes", "weak", "--set", "train.stps=3", expect=1)
+        self.assertIn("left out: soybean_train: ", done.stdout)
+        self.assertIn("got no run that ended well", done.stderr)
+
+
+class Sweep(Scripts):
+    def task(self, number, *arguments, expect=0):
+        environment = {**os.environ, "SLURM_SUBMIT_DIR": str(ROOT), "SLURM_JOB_ID": "1",
+                       "SOYBEAN_LAUNCH": f"{ROOT}/scripts/mpirun -n 2",
+                       "SOYBEAN_BIN": os.environ.get("SOYBEAN_BIN", str(ROOT / "build/bin"))}
+        if number:
+            environment["SLURM_ARRAY_TASK_ID"] = str(number)
+        done = subprocess.run(["bash", str(ROOT / "slurm/sweep.sbatch"), *map(str, arguments)], cwd=self.folder,
+                              env=environment, capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def test_every_task_takes_its_line(self):
+        model = self.model()
+        lines = self.model("# rates\n--set train.optimizer.lr=0.25\n\n--set 'train.steps=3' --strategy model\n", "rates.txt")
+        for number in (1, 2):
+            self.task(number, model, lines, *QUICK)
+        self.assertIn("lr = 0.25", (self.folder / "runs/rates/1/config.toml").read_text())
+        self.assertEqual(len(self.losses("runs/rates/1")), 8)
+        self.assertEqual(len(self.losses("runs/rates/2")), 3)
+        self.assertEqual(self.summary("runs/rates/2")["strategy"], "model")
+        self.assertIn("task 3, got a file of 2 lines", self.task(3, model, lines, expect=2).stderr)
+        self.assertIn("sbatch --array=1-2", self.task(0, model, lines, expect=2).stderr)
+        self.assertIn("nowhere.txt, got no file", self.task(1, model, "nowhere.txt", expect=2).stderr)
+        self.assertIn("usage: sbatch", self.task(1, model, expect=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
