@@ -26,6 +26,8 @@ public:
 
   Handle get() const noexcept { return handle_; }
   explicit operator bool() const noexcept { return handle_ != Traits::null(); }
+  /// Gives the handle away: somebody else releases it.
+  Handle release() noexcept { return std::exchange(handle_, Traits::null()); }
   void reset() noexcept {
     if (handle_ != Traits::null()) Traits::release(std::exchange(handle_, Traits::null()));
   }

@@ -38,6 +38,10 @@ T max_of(Comm& comm, T value) {
 
 } // namespace
 
+void Comm::stalled(Token token) {
+  throw Bug(fmt::format("comm: token {} can not stall", token));
+}
+
 double sum(Comm& comm, double value) {
   return sum_of(comm, value);
 }

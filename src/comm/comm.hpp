@@ -38,6 +38,7 @@ struct Collective {
   /// they do not overlap. Counts may be 0.
   void* send = nullptr;
   void* recv = nullptr;
+  void* scratch = nullptr; ///< of Comm::scratch_bytes bytes in exec's memory, until wait; null where that is 0
   std::vector<std::int64_t> counts;
   std::vector<Message> sends, receives; ///< exchange; at most one message per ordered pair of ranks
   std::string label;                    ///< names the instruction in the watchdog's message
@@ -62,6 +63,8 @@ public:
   /// Makes what reductions in these groups need (an accelerator's communicators), so that start need not. Called before
   /// the first start; every rank gives the groups it is in, as many as all others and in the same order.
   virtual void prepare(const std::vector<std::vector<int>>& groups) { static_cast<void>(groups); }
+  /// Memory that a collective needs beside its buffers; whoever starts it brings it, so that it can be planned.
+  virtual std::int64_t scratch_bytes(const Collective& collective) const { return static_cast<void>(collective), 0; }
   /// Begins a collective on what exec's queued kernels have written, in exec's memory; never blocks on other ranks.
   /// Buffers and exec must stay valid until wait.
   virtual Token start(const Collective& collective, const device::Exec& exec) = 0;
@@ -71,6 +74,11 @@ public:
   virtual void wait(Token token) = 0;
   /// True when wait(token) would return at once and hold up no kernel. Progresses nothing.
   virtual bool done(Token token) const = 0;
+  /// Throws the watchdog's Error for a collective under way, for a Comm on top that has waited in vain.
+  [[noreturn]] virtual void stalled(Token token);
+  /// Gives up what is under way on accelerators, so that nothing queued there waits for other ranks any more. Called
+  /// while an error unwinds, before anything is released that queued work uses; then the Comm may only be destroyed.
+  virtual void abort() noexcept {}
   /// Progresses what is under way without blocking; called between kernels. Returns whether anything moved.
   virtual bool poll() = 0;
   /// Whether collectives of Execs on accelerators are nothing but queued work, so that a step can be recorded and

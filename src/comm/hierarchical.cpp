@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace soybean::comm {
@@ -16,6 +17,11 @@ HierarchicalComm::HierarchicalComm(Halves halves, std::vector<int> hosts)
   ensure(std::ssize(hosts_) == size() && inside_->size() == size(), "hierarchical: one host per rank");
   join(*inside_);
   if (after_) join(*after_);
+}
+
+// Queues must not go while they wait for other ranks, which may never come.
+HierarchicalComm::~HierarchicalComm() {
+  if (std::uncaught_exceptions() > 0 || !flows_.empty()) abort();
 }
 
 void HierarchicalComm::prepare(const std::vector<std::vector<int>>& groups) {
@@ -53,24 +59,10 @@ std::unique_ptr<HierarchicalComm::Flow> HierarchicalComm::idle_flow(const device
   return flow;
 }
 
-/// The smallest idle one that suffices, else the largest grown: programs repeat, so after a step none grows any more.
-/// Whoever had it before is done on exec's queue when the new collective's stages begin.
-device::Arena HierarchicalComm::take_scratch(const device::Exec& exec, std::int64_t bytes) {
-  if (bytes == 0) return {};
-  std::vector<device::Arena>& idle = scratch_[exec.on_device()];
-  if (idle.empty()) return device::Arena(exec, bytes);
-  const auto better = [&](const device::Arena& a, const device::Arena& b) {
-    if ((a.bytes() < bytes) != (b.bytes() < bytes)) return b.bytes() < bytes;
-    return a.bytes() < bytes ? a.bytes() > b.bytes() : a.bytes() < b.bytes();
-  };
-  std::swap(*std::min_element(idle.begin(), idle.end(), better), idle.back());
-  device::Arena scratch = std::move(idle.back());
-  idle.pop_back();
-  if (scratch.bytes() < bytes) {
-    scratch = {}; // first, so that both never exist at once
-    scratch = device::Arena(exec, bytes);
-  }
-  return scratch;
+std::int64_t HierarchicalComm::scratch_bytes(const Collective& collective) const {
+  Stages stages;
+  stages.place(collective, rank(), hosts_);
+  return stages.scratch_bytes();
 }
 
 Token HierarchicalComm::start(const Collective& collective, const device::Exec& exec) {
@@ -83,8 +75,9 @@ Token HierarchicalComm::start(const Collective& collective, const device::Exec& 
     flow->side->begun.record(exec.stream());
     stage_exec.stream().wait(flow->side->begun);
   }
-  flow->scratch = take_scratch(stage_exec, flow->stages.scratch_bytes());
-  flow->stages.build(flow->scratch.data());
+  if (collective.scratch == nullptr && flow->stages.scratch_bytes() > 0)
+    ensure(false, "hierarchical: a collective is started without its scratch");
+  flow->stages.build(collective.scratch);
   for (const LocalCopy& c : flow->stages.copies()) stage_exec.stream().copy(c.to, c.from, c.bytes);
   flows_.push_back(std::move(flow));
   Flow& started = *flows_.back();
@@ -192,16 +185,37 @@ void HierarchicalComm::wait(Token token) {
   }
   const auto found =
       std::find_if(flows_.begin(), flows_.end(), [&](const auto& other) { return other.get() == &flow; });
-  if (flow.scratch.bytes() > 0) scratch_[flow.exec->on_device()].push_back(std::move(flow.scratch));
   idle_.push_back(std::move(*found));
   flows_.erase(found);
 }
 
-/// The half that the oldest collective under way is waiting for knows which ranks are missing.
+void HierarchicalComm::report_stall_of(const Flow& flow) {
+  for (int s = 0; s < Stages::count; ++s) {
+    if (flow.states[static_cast<std::size_t>(s)] != State::started) continue;
+    half(s).stall_seconds = stall_seconds;
+    half(s).stalled(flow.tokens[static_cast<std::size_t>(s)]);
+  }
+}
+
+/// The half that the oldest collective under way is waiting for knows what is missing.
 void HierarchicalComm::report_stall() {
-  for (const auto& flow : flows_)
-    for (int s = 0; s < Stages::count; ++s)
-      if (flow->states[static_cast<std::size_t>(s)] == State::started) return wait_for(*flow, s);
+  for (const auto& flow : flows_) report_stall_of(*flow);
+  throw Bug("hierarchical: no stage is under way, and nothing moves");
+}
+
+void HierarchicalComm::stalled(Token token) {
+  report_stall_of(find(token));
+  report_stall();
+}
+
+void HierarchicalComm::fence(const device::Event& event) {
+  inside_->stall_seconds = stall_seconds;
+  inside_->fence(event);
+}
+
+void HierarchicalComm::abort() noexcept {
+  for (Comm* half : {inside_.get(), between_, after_.get()})
+    if (half != nullptr) half->abort();
 }
 
 Counters HierarchicalComm::counters() const {

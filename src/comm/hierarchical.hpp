@@ -4,7 +4,6 @@
 // how many bytes cross which links: comm/stages.hpp. Made by make_comm.
 #include "comm/layered.hpp"
 #include "comm/stages.hpp"
-#include "device/arena.hpp"
 #include "device/stream.hpp"
 
 #include <array>
@@ -25,17 +24,21 @@ struct Halves {
 /// Stages are begun by poll and wait, each as soon as the stage before is done on this rank and earlier collectives
 /// have begun theirs on the same Comm: one start per collective and Comm, so that the n-th starts of all ranks belong
 /// together. On an accelerator the stages of a collective have a queue of their own, which begins when exec's queue is
-/// where the collective was started. Memory is kept for the next collective.
+/// where the collective was started. A reduce_scatter whose parts do not lie as the stages take them needs scratch.
 class HierarchicalComm final : public LayeredComm {
 public:
   HierarchicalComm(Halves halves, std::vector<int> hosts); ///< hosts[r]: the host of rank r
+  ~HierarchicalComm() override;
 
   void prepare(const std::vector<std::vector<int>>& groups) override;
+  std::int64_t scratch_bytes(const Collective& collective) const override;
   Token start(const Collective& collective, const device::Exec& exec) override;
   void wait(Token token) override;
   bool done(Token token) const override;
+  [[noreturn]] void stalled(Token token) override;
+  void abort() noexcept override;
   bool poll() override;
-  void fence(const device::Event& event) override { inside_->fence(event); }
+  void fence(const device::Event& event) override;
   Counters counters() const override;
 
 private:
@@ -56,7 +59,6 @@ private:
     bool last_listed = false; ///< the stage after is in its queue
     const device::Exec* exec = nullptr;
     std::unique_ptr<Side> side;
-    device::Arena scratch;
     const device::Exec& stage_exec() const { return side ? side->exec : *exec; }
   };
   struct Turn {
@@ -67,7 +69,6 @@ private:
   Comm& half(int stage) const { return stage == 0 ? *inside_ : stage == 1 ? *between_ : after_ ? *after_ : *inside_; }
   std::size_t queue_of(int stage) const { return stage == 2 && !after_ ? 0 : static_cast<std::size_t>(stage); }
   std::unique_ptr<Flow> idle_flow(const device::Exec& exec);
-  device::Arena take_scratch(const device::Exec& exec, std::int64_t bytes);
   Flow& find(Token token) const;
   void list_last(Token newest); ///< queues the stages after of all flows up to this one
   bool ready(const Flow& flow, int stage) const;
@@ -75,7 +76,8 @@ private:
   bool finish_stages();
   bool advance();
   void wait_for(Flow& flow, int stage);
-  void report_stall();
+  [[noreturn]] void report_stall();
+  void report_stall_of(const Flow& flow); ///< returns if no stage of it is under way
 
   std::unique_ptr<Comm> inside_, after_;
   Comm* between_; ///< owned by LayeredComm
@@ -83,7 +85,6 @@ private:
   Token started_ = 0;
   std::vector<std::unique_ptr<Flow>> flows_;            ///< under way, in order of start
   std::vector<std::unique_ptr<Flow>> idle_;             ///< for reuse
-  std::array<std::vector<device::Arena>, 2> scratch_;   ///< for reuse, of the host and of the accelerator
   std::array<std::vector<Turn>, Stages::count> queues_; ///< stages yet to begin, in order, by Comm
 };
 

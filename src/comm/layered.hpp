@@ -19,6 +19,8 @@ public:
   void send(const void* data, std::int64_t bytes, int peer, int tag) override { below().send(data, bytes, peer, tag); }
   void receive(void* data, std::int64_t bytes, int peer, int tag) override { below().receive(data, bytes, peer, tag); }
 
+  void abort() noexcept override { below_->abort(); }
+
 protected:
   explicit LayeredComm(std::unique_ptr<Comm> below) : below_(std::move(below)) { join(*below_); }
 

@@ -35,6 +35,7 @@ public:
   Token start(const Collective& collective, const device::Exec& exec) override;
   void wait(Token token) override;
   bool done(Token token) const override;
+  [[noreturn]] void stalled(Token token) override { report_stall(**find(token)); }
   bool poll() override;
   void barrier() override;
   void broadcast(void* data, std::int64_t bytes, int root) override;

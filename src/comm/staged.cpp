@@ -200,14 +200,18 @@ bool StagedComm::done(Token token) const {
   return flow.state == State::copying_back && (!flow.staged || flow.copied.done());
 }
 
+void StagedComm::stalled(Token token) {
+  const Flow& flow = find(token);
+  if (flow.state == State::communicating || flow.state == State::waiting) below().stalled(flow.below);
+  fail_running(
+      "comm: copy {} the host for '{}' stalled on rank {}, got no progress for {:g} s, expected the accelerator "
+      "to come to it. It may hang in a kernel or in a collective before this one",
+      flow.state == State::copying_out ? "to" : "from", flow.collective.label, rank(), stall_seconds);
+}
+
 void StagedComm::wait(Token token) {
   Flow& flow = find(token);
-  poll_until([&] { return flow.state != State::copying_out; },
-             [&] {
-               fail_running("comm: copy to the host for '{}' stalled on rank {}, got no progress for {:g} s, expected "
-                            "the accelerator to come to it. It may hang in a kernel or in a collective before this one",
-                            flow.collective.label, rank(), stall_seconds);
-             });
+  poll_until([&] { return flow.state != State::copying_out; }, [&] { stalled(token); });
   if (flow.state == State::communicating) {
     const double begin = seconds_now();
     wait_below(flow);

@@ -33,6 +33,7 @@ public:
   /// Returns when exec's queue has been made to wait for the copy back.
   void wait(Token token) override;
   bool done(Token token) const override;
+  [[noreturn]] void stalled(Token token) override;
   bool poll() override;
   Counters counters() const override;
 

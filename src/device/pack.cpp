@@ -326,10 +326,11 @@ void unpack(const Exec& exec, const void* packed, const TensorView& view, const 
 
 namespace {
 
+constexpr std::int64_t staged_bytes = 16 << 20; // at a time, but for rows that are larger
+
 /// Splits a box along dim 0 so that what is staged at a time stays small: f(part, its first element).
 template<class F>
 void for_each_slab(const TensorView& view, const Box& box, F&& f) {
-  constexpr std::int64_t staged_bytes = 16 << 20;
   const std::int64_t rows = box.extents.empty() ? 1 : box.extents[0];
   if (empty(box)) return;
   const std::int64_t row = volume(box) / rows;
@@ -345,6 +346,13 @@ void for_each_slab(const TensorView& view, const Box& box, F&& f) {
 }
 
 } // namespace
+
+std::int64_t staging_bytes(const Exec& exec, const TensorView& view) {
+  if (!exec.on_device() || view.size() == 0) return 0;
+  const std::int64_t rows = view.box.extents.empty() ? 1 : view.box.extents[0],
+                     bytes = view.size() * size_of(view.dtype);
+  return std::min(bytes, std::max(staged_bytes, bytes / rows));
+}
 
 void download(const Exec& exec, const TensorView& view, const Box& box, void* host) {
   if (!exec.on_device()) return pack(exec, view, box, host, Order::logical);

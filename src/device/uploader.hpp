@@ -4,6 +4,7 @@
 #include "device/exec.hpp"
 #include "device/tensor_view.hpp"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 
@@ -16,10 +17,14 @@ public:
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  /// Writes all of a block, in order with exec's kernels, from the host's memory, row-major by global dims, which may
-  /// be reused at once. The host waits only where two earlier blocks for the same memory are still on their way. On an
-  /// accelerator keeps twice the block's bytes there, and as many page-locked ones, for the next. On the host:
-  /// upload().
+  /// Bytes of the accelerator's memory that `reserve` takes for a block: two of its size, on the host none.
+  static std::int64_t reserved_bytes(const Exec& exec, const TensorView& view);
+  /// Makes what writing a block needs, on an accelerator buffers there and as many page-locked ones.
+  void reserve(const TensorView& view);
+
+  /// Writes all of a block that was reserved, in order with exec's kernels, from the host's memory, row-major by global
+  /// dims, which may be reused at once. The host waits only where two earlier blocks for the same memory are still on
+  /// their way. On the host: upload().
   void write(const TensorView& view, const void* host);
 
 private:

@@ -1,7 +1,7 @@
 #include "runtime/executor.hpp"
 
 #include "base/error.hpp"
-#include "device/memory.hpp"
+#include "device/staging.hpp"
 #include "device/stream.hpp"
 #include "kernels/kernel.hpp"
 #include "runtime/transfer.hpp"
@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <map>
 
 namespace soybean::runtime {
@@ -204,7 +205,8 @@ private:
                                    .step = instruction.step,
                                    .from = view(instruction.inputs[0], layout, arena),
                                    .to = view(instruction.outputs[0], layout, arena),
-                                   .from_dies = instruction.kind == Kind::start && source_dies(program_, index)},
+                                   .from_dies = instruction.kind == Kind::start && source_dies(program_, index),
+                                   .comm = &context_.comm},
                                   staging);
     t.collective.control = instruction.control;
     t.collective.label = program_.buffers[instruction.inputs[0]].name + " to " +
@@ -285,6 +287,26 @@ double scalar(DType dtype, const void* data) {
   return 0;
 }
 
+/// What the host's data passes through on its way to and from an accelerator: buffers for each fed block, one scratch
+/// for those that outlive a step. The same for all programs of a run.
+struct Passages {
+  std::int64_t fed_bytes = 0, scratch_bytes = 0;
+  std::int64_t bytes() const { return fed_bytes + scratch_bytes; }
+};
+
+Passages passages(const graph::Graph& graph, const Program& program, const Context& context) {
+  Passages bytes;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    const program::Buffer& buffer = program.buffers[b];
+    const Box box = tiling::block(buffer.tiling, graph.tensors[buffer.tensor].shape, context.mesh, context.rank);
+    const TensorView view = make_view(graph, program, static_cast<BufferId>(b), box, nullptr);
+    if (buffer.life == program::Life::fed) bytes.fed_bytes += device::Uploader::reserved_bytes(context.exec, view);
+    if (buffer.life == program::Life::persistent)
+      bytes.scratch_bytes = std::max(bytes.scratch_bytes, device::staging_bytes(context.exec, view));
+  }
+  return bytes;
+}
+
 } // namespace
 
 Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, const Context& context)
@@ -314,11 +336,19 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
   }
   context.comm.prepare(groups);
   list_blocks();
-  for (int slot = 0; slot < metric_slots; ++slot)
-    slots_.push_back(std::make_unique<Queued>(context.exec.device(), graph.metrics.size()));
+  for (const Block& block : fed_) uploader_.reserve(block.view);
+  const Passages beside = passages(graph, programs_.front()->program, context);
+  if (beside.scratch_bytes > 0) device::staging(context.exec, beside.scratch_bytes);
+  beside_arena_ = beside.bytes();
+  const auto slot = [&] { return std::make_unique<Queued>(context.exec.device(), graph.metrics.size()); };
+  direct_ = slot();
+  for (int s = 0; s < metric_slots; ++s) slots_.push_back(slot());
 }
 
-Executor::~Executor() = default;
+// While an error unwinds, what is queued may wait for ranks that never come, and what it uses can not be released.
+Executor::~Executor() {
+  if (std::uncaught_exceptions() > 0) context_.comm.abort();
+}
 
 void Executor::list_blocks() {
   const Prepared& first = *programs_.front();
@@ -445,20 +475,7 @@ TensorView Executor::view(int program, BufferId buffer) const {
   return make_view(graph_, p.program, buffer, p.layout.boxes[buffer], arena_.at(p.layout.offsets[buffer]));
 }
 
-std::vector<double> Executor::metrics(int program) const {
-  std::vector<double> values;
-  for (BufferId b : at(program).program.metrics) {
-    const TensorView metric = view(program, b);
-    std::array<std::byte, 8> bytes;
-    device::copy_to_host(context_.exec, bytes.data(), metric.data, size_of(metric.dtype));
-    values.push_back(scalar(metric.dtype, bytes.data()));
-  }
-  return values;
-}
-
-void Executor::queue_metrics(int program) {
-  ensure(queued_ - taken_ < metric_slots, "executor: more metrics queued than taken");
-  Queued& slot = *slots_[queued_++ % metric_slots];
+void Executor::copy_metrics(int program, Queued& slot) const {
   device::Stream& stream = context_.exec.stream();
   slot.dtypes.clear();
   for (BufferId b : at(program).program.metrics) {
@@ -469,14 +486,28 @@ void Executor::queue_metrics(int program) {
   slot.copied.record(stream);
 }
 
-std::vector<double> Executor::take_metrics() {
-  ensure(taken_ < queued_, "executor: no metrics queued");
-  Queued& slot = *slots_[taken_++ % metric_slots];
+/// Waits under the watchdog: collectives of the run may never come to an end.
+std::vector<double> Executor::values_of(const Queued& slot) const {
   context_.comm.fence(slot.copied);
   std::vector<double> values;
   for (std::size_t k = 0; k < slot.dtypes.size(); ++k)
     values.push_back(scalar(slot.dtypes[k], slot.values.data() + 8 * k));
   return values;
+}
+
+std::vector<double> Executor::metrics(int program) const {
+  copy_metrics(program, *direct_);
+  return values_of(*direct_);
+}
+
+void Executor::queue_metrics(int program) {
+  ensure(queued_ - taken_ < metric_slots, "executor: more metrics queued than taken");
+  copy_metrics(program, *slots_[queued_++ % metric_slots]);
+}
+
+std::vector<double> Executor::take_metrics() {
+  ensure(taken_ < queued_, "executor: no metrics queued");
+  return values_of(*slots_[taken_++ % metric_slots]);
 }
 
 const Program& Executor::program(int program) const {
@@ -491,13 +522,13 @@ const Profile& Executor::profile(int program) const {
   return at(program).profile;
 }
 
-std::int64_t arena_bytes(const graph::Graph& graph, const std::vector<Program>& programs, const Context& context) {
+std::int64_t memory_bytes(const graph::Graph& graph, const std::vector<Program>& programs, const Context& context) {
   std::int64_t bytes = 0;
   for (const Program& program : programs) {
     const program::Workspaces workspaces = Preparer(graph, program, context).workspaces();
     bytes = std::max(bytes, program::assign_memory(graph, program, context.rank, workspaces).arena_bytes);
   }
-  return bytes;
+  return bytes + passages(graph, programs.front(), context).bytes();
 }
 
 } // namespace soybean::runtime

@@ -25,7 +25,8 @@ struct Block {
 class Executor {
 public:
   /// Places the buffers of all programs (persistent and fed ones at the same place in each) and allocates the arena,
-  /// zeroed. Copies the programs; graph and context's references must outlive it. Throws Error when there is no room.
+  /// zeroed, and what the host's data passes through on its way to and from an accelerator. Copies the programs; graph
+  /// and context's references must outlive it. Throws Error when there is no room.
   Executor(const graph::Graph& graph, std::vector<program::Program> programs, const Context& context);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -59,7 +60,7 @@ public:
   const program::Layout& layout(int program) const;
   const Profile& profile(int program) const;
   const Context& context() const noexcept { return context_; }
-  std::int64_t arena_bytes() const noexcept { return arena_.bytes(); }
+  std::int64_t memory_bytes() const noexcept { return arena_.bytes() + beside_arena_; }
 
 private:
   struct Prepared; // one program, ready to run
@@ -68,20 +69,25 @@ private:
   void run_instructions(int program);
   bool record(int program);
   void launch(int program);
+  void copy_metrics(int program, Queued& slot) const;
+  std::vector<double> values_of(const Queued& slot) const;
   const Prepared& at(int program) const;
 
   const graph::Graph& graph_;
   Context context_;
   std::vector<std::unique_ptr<Prepared>> programs_;
   device::Arena arena_;
+  std::int64_t beside_arena_ = 0; ///< bytes of exec's memory
   device::Uploader uploader_;
   std::vector<Block> persistent_, fed_;
+  std::unique_ptr<Queued> direct_; ///< of metrics()
   std::vector<std::unique_ptr<Queued>> slots_;
   std::int64_t queued_ = 0, taken_ = 0;
 };
 
-/// Bytes of arena the programs would take on this rank: what the executor would allocate. For preflight and reports.
-std::int64_t arena_bytes(const graph::Graph& graph, const std::vector<program::Program>& programs,
-                         const Context& context);
+/// Bytes of exec's memory the programs would take on this rank: what the executor would allocate. For preflight and
+/// reports.
+std::int64_t memory_bytes(const graph::Graph& graph, const std::vector<program::Program>& programs,
+                          const Context& context);
 
 } // namespace soybean::runtime

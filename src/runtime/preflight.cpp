@@ -229,9 +229,9 @@ std::string mpi_text(const device::Exec& exec) {
 
 } // namespace
 
-std::string preflight(const Context& context, std::int64_t arena_bytes, const std::string& run_dir) {
+std::string preflight(const Context& context, std::int64_t memory_bytes, const std::string& run_dir) {
   return to_string(gather_preflight(context.comm, {.threads = context.exec.threads(),
-                                                   .needed_memory = arena_bytes,
+                                                   .needed_memory = memory_bytes,
                                                    .run_dir = run_dir,
                                                    .mpi = mpi_text(context.exec),
                                                    .device = context.exec.device()}));

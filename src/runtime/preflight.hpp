@@ -57,8 +57,8 @@ void judge(Preflight& facts);
 
 std::string to_string(const Preflight& facts);
 
-/// The report of a run under MPI, for a rank that is about to allocate `arena_bytes`. Collective; the same text
+/// The report of a run under MPI, for a rank that is about to allocate `memory_bytes`. Collective; the same text
 /// everywhere.
-std::string preflight(const Context& context, std::int64_t arena_bytes, const std::string& run_dir);
+std::string preflight(const Context& context, std::int64_t memory_bytes, const std::string& run_dir);
 
 } // namespace soybean::runtime

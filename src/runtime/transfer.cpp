@@ -41,15 +41,19 @@ public:
       exchange();
       break;
     }
+    comm::Collective& c = transfer_.collective;
+    if (transfer_.communicates && input_.comm != nullptr)
+      if (const std::int64_t bytes = input_.comm->scratch_bytes(c); bytes > 0) c.scratch = stage_bytes(bytes);
     return std::move(transfer_);
   }
 
 private:
   std::int64_t element() const { return size_of(input_.from.dtype); }
 
-  void* stage(std::int64_t elements) {
+  void* stage(std::int64_t elements) { return stage_bytes(elements * element()); }
+
+  void* stage_bytes(std::int64_t bytes) {
     void* memory = at(staging_, transfer_.staging_bytes);
-    const std::int64_t bytes = elements * element();
     transfer_.staging_bytes += (bytes + message_alignment - 1) / message_alignment * message_alignment;
     return memory;
   }

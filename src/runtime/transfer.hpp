@@ -30,8 +30,9 @@ struct TransferInput {
   const tiling::Mesh& mesh;
   int rank;
   const tiling::Step& step;
-  device::TensorView from, to; ///< their memory may be null while only staging_bytes is asked for
-  bool from_dies = false;      ///< nobody reads `from` afterwards: its memory may serve as scratch
+  device::TensorView from, to;      ///< their memory may be null while only staging_bytes is asked for
+  bool from_dies = false;           ///< nobody reads `from` afterwards: its memory may serve as scratch
+  const comm::Comm* comm = nullptr; ///< that will carry it out: its scratch is staged too
 };
 
 /// `staging`: memory for packed messages, staging_bytes of the same call with null. Where a message is one run of a

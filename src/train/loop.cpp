@@ -91,7 +91,7 @@ public:
         order_(order_of(job)),
         last_step_(total_steps(job)),
         root_(comm_.rank() == 0) {
-    peak_memory_ = comm::max(comm_, executor.arena_bytes());
+    peak_memory_ = comm::max(comm_, executor.memory_bytes());
     result_.summary.steps = options.first_step;
   }
 

@@ -166,7 +166,7 @@ ExitCode run(const RunRequest& request) {
   const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank(), job.config.run.record_steps};
   runtime::agree(job.graph, job.plan, job.programs, *comm);
   const std::string preflight =
-      runtime::preflight(context, runtime::arena_bytes(job.graph, job.programs, context), dir);
+      runtime::preflight(context, runtime::memory_bytes(job.graph, job.programs, context), dir);
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);

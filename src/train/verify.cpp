@@ -90,7 +90,7 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
 /// A job in two forms: this rank's part of the plan, and all of it on one rank.
 struct Pair {
   std::unique_ptr<comm::Comm> self = comm::make_self_comm();
-  std::unique_ptr<runtime::Executor> parallel, serial;
+  std::unique_ptr<runtime::Executor> serial, parallel; ///< the latter goes first: after an error it may have to give up
 };
 
 Pair make_pair(const Job& job, comm::Comm& comm, const device::Exec& exec, bool serial_here) {

@@ -3,6 +3,7 @@
 #include "comm/cuda/nccl.hpp"
 
 #include "base/error.hpp"
+#include "comm/hierarchical.hpp"
 #include "comm/mpi.hpp"
 #include "comm/mpi_session.hpp"
 #include "comm/staged.hpp"
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
 namespace {
@@ -21,14 +23,33 @@ using namespace soybean;
 using namespace soybean::comm;
 using test::nccl_standin;
 
-std::unique_ptr<NcclComm> nccl() {
-  return std::make_unique<NcclComm>(std::make_unique<MpiComm>(MpiOptions{}), 0);
+std::unique_ptr<Comm> mpi() {
+  return std::make_unique<MpiComm>(MpiOptions{});
+}
+
+std::unique_ptr<Comm> nccl() {
+  return std::make_unique<NcclComm>(mpi(), 0);
+}
+
+/// NCCL inside hosts, MPI between them.
+std::unique_ptr<Comm> in_stages(const std::vector<int>& hosts) {
+  return std::make_unique<HierarchicalComm>(Halves{nccl(), std::make_unique<StagedComm>(mpi()), nullptr}, hosts);
 }
 
 int world_rank() {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return rank;
+}
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    return error.what();
+  }
+  return "no error";
 }
 
 class Nccl : public ::testing::Test {
@@ -126,28 +147,20 @@ TEST_F(Nccl, CommunicatorsEndInOrder) {
 }
 
 TEST_F(Nccl, AnErrorThatComesLateEndsAllCommunicators) {
-  const auto comm = nccl();
+  auto comm = nccl();
   comm->prepare({neighbours_});
   const int alive = nccl_standin().alive;
   std::vector<float> data(10, 1.0f);
   const Token token = comm->start(all_reduce(everyone_, data), exec_);
   nccl_standin().async = ncclRemoteError;
-  const auto error_of = [&](const auto& work) -> std::string {
-    try {
-      work();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::failed);
-      return error.what();
-    }
-    return "no error";
-  };
   EXPECT_EQ(error_of([&] { comm->wait(token); }),
             fmt::format("a collective of NCCL: failed on rank {}, remote process exited (). NCCL_DEBUG=INFO shows more",
                         rank_));
-  EXPECT_EQ(nccl_standin().alive, 0);
-  EXPECT_EQ(nccl_standin().aborted, alive);
   EXPECT_EQ(error_of([&] { comm->start(all_reduce(everyone_, data), exec_); }),
             "comm: nccl was given up after an error");
+  comm.reset();
+  EXPECT_EQ(nccl_standin().alive, 0);
+  EXPECT_EQ(nccl_standin().aborted, alive);
 }
 
 /// Everything that the back end calls, once. `failing`: the call that fails; those that make communicators at once,
@@ -272,6 +285,123 @@ TEST_F(Nccl, StepsCanBeRecordedAndLaunchedAgain) {
   recording.launch(exec_.stream());
   recording.launch(exec_.stream());
   EXPECT_EQ(data[0], size_ == 1 ? 1.0f : static_cast<float>(size_ * size_));
+}
+
+/// What the watchdog says of a collective that does not end.
+std::string stall_text(const std::string& what) {
+  return fmt::format("comm: {} stalled on rank {}, got no end of it for 0.2 s, expected all ranks of its group to take "
+                     "part. Look at what the other ranks last reported: one may have died, hang or lag behind",
+                     what, world_rank());
+}
+
+TEST_F(Nccl, TheWatchdogNamesTheFirstCollectiveThatDoesNotEndAndFreesTheAccelerator) {
+  if (size_ == 1) return; // nothing is called for groups of one
+  auto comm = nccl();
+  comm->stall_seconds = 0.2;
+  nccl_standin().ending = 1;
+  std::vector<float> data(4, 1.0f);
+  for (const char* label : {"first", "second", "third"}) {
+    Collective c = all_reduce(everyone_, data);
+    c.label = label;
+    comm->wait(comm->start(c, exec_));
+  }
+  device::Event reached(0);
+  reached.record(exec_.stream());
+  EXPECT_FALSE(reached.done());
+  EXPECT_EQ(error_of([&] { comm->fence(reached); }), stall_text("'second'"));
+  exec_.fence(); // as a destructor may do before the back end's
+  comm.reset();
+  EXPECT_EQ(nccl_standin().alive, 0);
+}
+
+// NCCL's abort does not return before they are gone.
+TEST_F(Nccl, TheWatchdogDoesNotWaitForRecordings) {
+  if (size_ == 1) return;
+  standins::set_recording(true);
+  auto comm = nccl();
+  comm->stall_seconds = 0.2;
+  std::vector<float> data(4, 1.0f);
+  const Collective sums = all_reduce(everyone_, data);
+  auto recording = std::make_unique<device::Recording>();
+  ASSERT_TRUE(recording->begin(exec_.stream()));
+  comm->begin_recording();
+  comm->wait(comm->start(sums, exec_));
+  comm->end_recording();
+  recording->end(exec_.stream());
+  nccl_standin().ending = 1;
+  recording->launch(exec_.stream());
+  recording->launch(exec_.stream());
+  device::Event reached(0);
+  reached.record(exec_.stream());
+  EXPECT_EQ(error_of([&] { comm->fence(reached); }), stall_text("a kernel or a collective"));
+  exec_.fence();
+  EXPECT_EQ(nccl_standin().alive, 1);
+  recording.reset();
+  comm.reset();
+  EXPECT_EQ(nccl_standin().alive, 0);
+  EXPECT_EQ(nccl_standin().aborted, 1);
+}
+
+// After an error of another layer, or of one of the halves, nothing may wait for what is under way on the accelerator.
+TEST_F(Nccl, WhatIsUnderWayCanBeGivenUp) {
+  if (size_ == 1) return;
+  for (const bool stages : {false, true}) {
+    auto comm = stages ? in_stages(std::vector<int>(everyone_.size(), 0)) : nccl();
+    comm->prepare({everyone_});
+    nccl_standin().ending = 0;
+    std::vector<float> data(4, 1.0f);
+    const Token token = comm->start(all_reduce(everyone_, data), exec_);
+    EXPECT_FALSE(comm->done(token));
+    comm->abort();
+    exec_.fence();
+    comm.reset();
+    EXPECT_EQ(nccl_standin().alive, 0);
+    nccl_standin().ending = -1;
+  }
+}
+
+TEST_F(Nccl, TheStagesInsideHostsAreNamedWhereTheyStall) {
+  if (size_ == 1) return;
+  std::vector<int> hosts;
+  for (int r = 0; r < size_; ++r) hosts.push_back(r / 2);
+  auto comm = in_stages(hosts);
+  comm->stall_seconds = 0.2;
+  comm->prepare({everyone_});
+  nccl_standin().ending = 0;
+  std::vector<float> data(8, 1.0f);
+  if (size_ % 2 == 0) { // every rank has something to do inside its host
+    const Token token = comm->start(all_reduce(everyone_, data), exec_);
+    EXPECT_EQ(error_of([&] { comm->wait(token); }), stall_text("'grad'"));
+  }
+  comm->abort();
+  exec_.fence();
+  comm.reset();
+  EXPECT_EQ(nccl_standin().alive, 0);
+}
+
+// More than the back end keeps to name them: those of steps before come first in its list, not those recorded.
+TEST_F(Nccl, StepsOfManyCollectivesCanBeRecorded) {
+  standins::set_recording(true);
+  for (const int count : {300, 600, 1100}) {
+    const auto comm = nccl();
+    std::vector<float> data(1);
+    const Collective sums = all_reduce(everyone_, data);
+    device::Recording recording;
+    const auto step = [&] {
+      for (int i = 0; i < count; ++i) comm->wait(comm->start(sums, exec_));
+    };
+    step();
+    step();
+    ASSERT_TRUE(recording.begin(exec_.stream()));
+    comm->begin_recording();
+    step();
+    comm->end_recording();
+    recording.end(exec_.stream());
+    recording.launch(exec_.stream());
+    device::Event reached(0);
+    reached.record(exec_.stream());
+    EXPECT_EQ(error_of([&] { comm->fence(reached); }), "no error") << count;
+  }
 }
 
 TEST_F(Nccl, ItsOwnAcceleratorForEachRankGetsIt) {

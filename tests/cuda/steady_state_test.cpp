@@ -1,6 +1,6 @@
 // What the executor asks of an accelerator's libraries in a steady state, by their stand-ins.
 #include "base/error.hpp"
-#include "comm/comm.hpp"
+#include "comm/layered.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/initialise.hpp"
 #include "standins/standins.hpp"
@@ -36,7 +36,6 @@ TEST_F(SteadyState, AStepWaitsForNothingAndAllocatesNothing) {
   Executor executor = make();
   initialise_parameters(graph_, executor, 3);
   step(executor, 0);
-  step(executor, 1);                           // batches come by two buffers in turn
   EXPECT_GT(standins::counts().heuristics, 0); // it went through the vendor layer
   const standins::Counts before = standins::counts();
   step(executor, 2);
@@ -80,6 +79,51 @@ TEST_F(SteadyState, RecordingsCanBeTurnedOff) {
   for (int run = 0; run < 4; ++run) executor.run(0);
   EXPECT_EQ(standins::counts().recorded, 0);
   EXPECT_EQ(standins::counts().launches, 0);
+}
+
+/// One rank's, which notes how it is waited for and when it is given up.
+class Watched final : public comm::LayeredComm {
+public:
+  Watched() : LayeredComm(comm::make_self_comm()) {}
+  comm::Token start(const comm::Collective& c, const device::Exec& exec) override { return below().start(c, exec); }
+  void wait(comm::Token token) override { below().wait(token); }
+  bool done(comm::Token) const override { return true; }
+  bool poll() override { return false; }
+  comm::Counters counters() const override { return {}; }
+  void fence(const device::Event&) override { ++fences; }
+  void abort() noexcept override { in_use_at_abort = standins::allocated_bytes(); }
+
+  int fences = 0;
+  std::int64_t in_use_at_abort = -1;
+};
+
+TEST_F(SteadyState, MetricsAreWaitedForUnderTheWatchdog) {
+  Watched comm;
+  Executor executor(graph_, support::programs_of(graph_, plan_), {exec_, comm, plan_.mesh, 0});
+  initialise_parameters(graph_, executor, 3);
+  step(executor, 0);
+  const std::int64_t before = standins::counts().host_waits;
+  executor.metrics(0);
+  EXPECT_EQ(comm.fences, 1);
+  executor.queue_metrics(0);
+  executor.take_metrics();
+  EXPECT_EQ(comm.fences, 2);
+  EXPECT_EQ(standins::counts().host_waits, before);
+}
+
+TEST_F(SteadyState, AnErrorGivesUpCollectivesBeforeMemoryIsReleased) {
+  Watched comm;
+  std::int64_t taken = 0;
+  try {
+    const Executor executor(graph_, support::programs_of(graph_, plan_), {exec_, comm, plan_.mesh, 0});
+    taken = standins::allocated_bytes();
+    fail("an error of another layer");
+  } catch (const Error&) {
+    EXPECT_EQ(comm.in_use_at_abort, taken);
+  }
+  comm.in_use_at_abort = -1;
+  { const Executor executor(graph_, support::programs_of(graph_, plan_), {exec_, comm, plan_.mesh, 0}); }
+  EXPECT_EQ(comm.in_use_at_abort, -1); // a run that comes to its end
 }
 
 TEST_F(SteadyState, AStepThatCanNotBeRecordedEndsTheRun) {

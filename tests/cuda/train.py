@@ -2,6 +2,7 @@
 import os
 import pathlib
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
@@ -55,6 +56,41 @@ class OnAStandInAccelerator(Case):
     def test_two_ranks_do_not_share_it_unless_asked(self):
         done = self.run_standin(2, self.model(SINGLE), expect=2)
         self.assertIn("run.share_devices = true", done.stderr)
+
+
+class ACollectiveThatNeverEnds(Case):
+    """Ranks with an accelerator each, so that collectives are NCCL's: from one of them on they do not end."""
+
+    STALL = 2  # run.stall_seconds
+
+    def stalled(self, ending, *arguments, ranks=2, **settings):
+        settings.update(ENDING=ending, ACCELERATORS=ranks)
+        for name, value in settings.items():
+            os.environ[f"SOYBEAN_STANDIN_{name}"] = str(value)
+            self.addCleanup(os.environ.pop, f"SOYBEAN_STANDIN_{name}")
+        begin = time.monotonic()
+        done = self.run_program(ranks, self.model(SINGLE), "--set", f"run.stall_seconds={self.STALL}", *arguments,
+                                program=STANDIN)
+        seconds = time.monotonic() - begin
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertLess(seconds, 5 * self.STALL + 10)  # what waits for an accelerator would take 20
+        return done.stderr
+
+    def test_is_named_after_a_few_seconds(self):
+        self.assertRegex(self.stalled(30), r"rank \d: comm: '.+ to .+' stalled on rank \d, got no end of it for 2 s")
+
+    def test_is_reported_in_a_recorded_step(self):
+        self.assertRegex(self.stalled(30, RECORDS=1), r"comm: a kernel or a collective stalled on rank \d, got no end")
+
+    def test_is_reported_inside_hosts(self):
+        stages = ("--set", "parallel.comm=hierarchical")
+        self.assertRegex(self.stalled(30, *stages), r"comm: '.+ to .+' stalled on rank \d, got no end of it for 2 s")
+
+    def test_does_not_hold_up_the_report_of_a_rank_that_hangs(self):
+        self.assertRegex(self.stalled(30, HANGING_RANK=1), r"rank 0: comm: gather stalled on rank 0, got no progress")
+
+    def test_is_reported_in_verification(self):
+        self.assertRegex(self.stalled(0, "--verify"), r"comm: '.+ to .+' stalled on rank \d, got no end of it for 2 s")
 
 
 if __name__ == "__main__":

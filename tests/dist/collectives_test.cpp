@@ -57,7 +57,9 @@ protected:
 
   device::Event reached_{backend_.device};
 
-  void run(const Collective& c) {
+  void run(Collective c) {
+    std::vector<double> scratch(static_cast<std::size_t>(comm_->scratch_bytes(c) / 8 + 1));
+    c.scratch = scratch.data();
     comm_->wait(comm_->start(c, exec_));
     fence();
   }

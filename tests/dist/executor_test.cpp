@@ -101,9 +101,9 @@ TEST_F(ExecutorCase, PeakIsWhatIsAllocated) {
   const plan::Plan plan = support::random_plan(g, support::random_mesh(5, comm_->size()), 5);
   const Context context{exec_, *comm_, plan.mesh, comm_->rank()};
   const Executor executor(g, support::programs_of(g, plan), context);
-  EXPECT_EQ(executor.arena_bytes(), arena_bytes(g, support::programs_of(g, plan), context));
-  EXPECT_EQ(executor.arena_bytes(), std::max(executor.layout(0).arena_bytes, executor.layout(1).arena_bytes));
-  EXPECT_GT(executor.arena_bytes(), 0);
+  EXPECT_EQ(executor.memory_bytes(), memory_bytes(g, support::programs_of(g, plan), context));
+  EXPECT_EQ(executor.memory_bytes(), std::max(executor.layout(0).arena_bytes, executor.layout(1).arena_bytes));
+  EXPECT_GT(executor.memory_bytes(), 0);
 }
 
 TEST_F(ExecutorCase, RanksThatDisagreeAreNamed) {

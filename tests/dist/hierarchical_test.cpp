@@ -153,6 +153,8 @@ struct Case {
     c.recv = in_place ? out.data() + first : in.data();
     const Counters counted = comm.counters();
     comm.prepare({c.group.empty() ? std::vector<int>{me} : c.group});
+    std::vector<double> scratch(static_cast<std::size_t>(comm.scratch_bytes(c) / 8));
+    c.scratch = scratch.data();
     comm.wait(comm.start(c, exec));
     if (in_place) std::copy_n(out.begin() + first, in.size(), in.begin());
     if (kind == Kind::all_reduce && !in_place) {
@@ -223,7 +225,7 @@ struct Redistribution {
     for (const tiling::Step& step : tiling::path(mesh, {shape, {}}, from, to)) {
       std::vector<double> next;
       const device::TensorView source = view(step.from, current), target = view(step.to, next);
-      const runtime::TransferInput input{mesh, me, step, source, target, step.elements % 2 == 0};
+      const runtime::TransferInput input{mesh, me, step, source, target, step.elements % 2 == 0, &comm};
       std::vector<double> staging(runtime::prepare_transfer(input, nullptr).staging_bytes / 8 + 1);
       const runtime::Transfer transfer = runtime::prepare_transfer(input, staging.data());
       runtime::run_before(exec, transfer);
@@ -296,12 +298,13 @@ TEST_P(Hierarchical, SteadyStateAllocatesNothing) {
     const auto comm = hierarchical(hosts, GetParam());
     std::vector<int> everyone(comm->size());
     std::iota(everyone.begin(), everyone.end(), 0);
-    std::vector<double> sums(5000), terms(100 * everyone.size()), part(100);
+    std::vector<double> sums(5000), terms(100 * everyone.size()), part(100), scratch(terms.size());
     const auto step = [&] {
       Collective a{.kind = Kind::all_reduce, .dtype = DType::f64, .group = everyone, .counts = {std::ssize(sums)}};
       a.send = a.recv = sums.data();
       Collective b{.kind = Kind::reduce_scatter, .dtype = DType::f64, .group = everyone, .label = "step"};
       b.send = terms.data();
+      b.scratch = scratch.data();
       b.recv = part.data();
       b.counts.assign(everyone.size(), 100);
       return test::allocations_of([&] {
@@ -315,6 +318,20 @@ TEST_P(Hierarchical, SteadyStateAllocatesNothing) {
     for (int i = 0; i < 200 && calm < 5; ++i) calm = max(*comm, std::int64_t{step()}) == 0 ? calm + 1 : 0;
     EXPECT_EQ(calm, 5) << fmt::format("{}", fmt::join(hosts, " "));
   }
+}
+
+TEST_P(Hierarchical, WithoutItsScratchACollectiveIsABug) {
+  if (world_size() != 4) return;
+  const auto comm = hierarchical({0, 0, 1, 1}, GetParam());
+  std::vector<double> terms(8, 1.0), part(2), scratch(8);
+  Collective c{.kind = Kind::reduce_scatter, .dtype = DType::f64, .group = {0, 1, 2, 3}, .counts = {2, 2, 2, 2}};
+  c.send = terms.data();
+  c.recv = part.data();
+  EXPECT_EQ(comm->scratch_bytes(c), 64);
+  EXPECT_THROW(comm->start(c, exec_), Bug);
+  c.group = {0, 2, 1, 3}; // whose parts lie as the stages take them
+  EXPECT_EQ(comm->scratch_bytes(c), 0);
+  EXPECT_EQ(MpiComm({}).scratch_bytes(c), 0);
 }
 
 TEST_P(Hierarchical, SameBitsWhateverTheTiming) {

@@ -11,9 +11,11 @@ using soybean::standins::Accelerator;
 using soybean::standins::enqueue;
 using soybean::standins::enter;
 using soybean::standins::fault;
+using soybean::standins::Flag;
 using soybean::standins::Handles;
 using soybean::standins::Memory;
 using soybean::standins::state;
+using soybean::standins::wait_until;
 
 /// Work recorded from one stream and those that joined it.
 struct CUgraph_st {
@@ -28,10 +30,12 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   int device = 0;
+  Flag still; ///< stands still until then
   cudaGraph_t recording = nullptr;
 };
 struct CUevent_st {
   int device = 0;
+  Flag still;
   cudaGraph_t recording = nullptr; ///< it marks a point of
   cudaStream_t stream = nullptr;
   std::int64_t position = 0;
@@ -54,6 +58,10 @@ Handles<CUgraph_st>& graphs() {
 Handles<CUgraphExec_st>& launchables() {
   static Handles<CUgraphExec_st> handles("launchable graph");
   return handles;
+}
+
+bool is_standing(const Flag& still) {
+  return still != nullptr && !*still;
 }
 
 bool is_legacy(cudaStream_t stream) {
@@ -101,8 +109,18 @@ cudaError_t allocate(void** data, std::size_t bytes, bool page_locked) {
   return cudaSuccess;
 }
 
+/// Waits for all queues of the accelerator that is set.
+bool wait_for_all(const char* call) {
+  bool done = true;
+  streams().each([&](const CUstream_st& stream) {
+    if (stream.device == state().device) done &= wait_until([&] { return !is_standing(stream.still); }, call);
+  });
+  return done;
+}
+
 cudaError_t release(void* data, bool page_locked, const char* call) {
   if (data == nullptr) return cudaSuccess;
+  wait_for_all(call);
   const auto found = state().memory.find(reinterpret_cast<std::uintptr_t>(data));
   if (found == state().memory.end() || found->second.page_locked != page_locked) {
     fault(std::string(call) + ": not a block that was allocated");
@@ -117,9 +135,11 @@ cudaError_t release(void* data, bool page_locked, const char* call) {
 /// The host waits.
 cudaError_t wait_for(cudaStream_t stream, const char* call) {
   ++state().counts.host_waits;
+  if (stream == nullptr) return wait_for_all(call) ? cudaSuccess : cudaErrorUnknown;
   if (is_legacy(stream)) return cudaSuccess;
   if (!streams().check(stream, call)) return cudaErrorInvalidResourceHandle;
-  if (stream->recording == nullptr) return cudaSuccess;
+  if (stream->recording == nullptr)
+    return wait_until([&] { return !is_standing(stream->still); }, call) ? cudaSuccess : cudaErrorUnknown;
   stream->recording->invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
@@ -140,7 +160,10 @@ bool enqueue(cudaStream_t stream, const char* call, std::function<void()> work) 
     return false;
   }
   if (stream->recording == nullptr) {
+    if (is_standing(stream->still)) return true;
+    state().running = stream;
     work();
+    state().running = nullptr;
     return true;
   }
   ++state().counts.recorded;
@@ -148,6 +171,17 @@ bool enqueue(cudaStream_t stream, const char* call, std::function<void()> work) 
   if (stream != stream->recording->origin)
     stream->recording->unjoined[stream] = static_cast<std::int64_t>(stream->recording->work.size());
   return true;
+}
+
+void stand_still(const Flag& given_up) {
+  state().running->still = given_up;
+}
+
+std::int64_t allocated_bytes() {
+  std::int64_t bytes = 0;
+  for (const auto& [address, memory] : state().memory)
+    if (!memory.page_locked) bytes += memory.bytes;
+  return bytes;
 }
 
 bool is_device_memory(const void* data, std::int64_t bytes, const char* call, const char* what) {
@@ -321,6 +355,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (!enter(__func__)) return cudaErrorUnknown;
   if (!streams().check(stream, __func__) || !events().check(event, __func__)) return cudaErrorInvalidResourceHandle;
   state().streams_used.insert(stream);
+  if (is_standing(event->still) && !is_standing(stream->still)) stream->still = event->still;
   if (event->recording == nullptr) return cudaSuccess;
   if (stream->recording == nullptr) {
     stream->recording = event->recording;
@@ -354,6 +389,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     fault("cudaEventRecord: event and stream are of different accelerators");
     return cudaErrorInvalidResourceHandle;
   }
+  event->still = stream->recording == nullptr ? stream->still : nullptr;
   event->recording = stream->recording;
   event->stream = stream;
   event->position = stream->recording != nullptr ? static_cast<std::int64_t>(stream->recording->work.size()) : 0;
@@ -363,13 +399,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!enter(__func__)) return cudaErrorUnknown;
   if (!events().check(event, __func__)) return cudaErrorInvalidResourceHandle;
-  return event->recording == nullptr ? cudaSuccess : cudaErrorCapturedEvent;
+  if (event->recording != nullptr) return cudaErrorCapturedEvent;
+  return is_standing(event->still) ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!enter(__func__)) return cudaErrorUnknown;
   ++state().counts.host_waits;
-  return events().check(event, __func__) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  if (!events().check(event, __func__)) return cudaErrorInvalidResourceHandle;
+  return wait_until([&] { return !is_standing(event->still); }, __func__) ? cudaSuccess : cudaErrorUnknown;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -423,8 +461,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t launchable, cudaStream_t stream) {
   if (!enter(__func__)) return cudaErrorUnknown;
   if (!launchables().check(launchable, __func__)) return cudaErrorInvalidValue;
   ++state().counts.launches;
-  const bool done = enqueue(stream, __func__, [launchable] {
-    for (const auto& work : launchable->work) work();
+  const bool done = enqueue(stream, __func__, [launchable, stream] {
+    for (const auto& work : launchable->work)
+      if (!is_standing(stream->still)) work();
   });
   return done ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }

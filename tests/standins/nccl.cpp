@@ -1,6 +1,7 @@
 // A stand-in for NCCL in tests: the calls src/comm/cuda makes, by MPI on the host's memory, in the queues of CUDA's
 // stand-in. Holds callers to NCCL's rules: communicators alive, ranks and counts that agree on all members, one stream
-// for a communicator and its parts, groups that nest, all messages of a group met.
+// for a communicator and its parts, groups that nest, all messages of a group met; a communicator ends only when no
+// recording of its collectives is left, but an abort ends at once what is under way.
 #include "standins/nccl.hpp"
 
 #include "standins/state.hpp"
@@ -8,16 +9,22 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  ncclComm* root = nullptr;      // the one it is part of, or itself
-  cudaStream_t stream = nullptr; // of the root: all calls'
+  ncclComm* root = nullptr;                                                     // the one it is part of, or itself
+  cudaStream_t stream = nullptr;                                                // of the root: all calls'
+  soybean::standins::Flag aborted = std::make_shared<std::atomic<bool>>(false); // shared with the root
+  std::shared_ptr<int> used = std::make_shared<int>(); // also held by work that is queued or recorded
 };
 
 namespace {
@@ -133,12 +140,36 @@ ncclResult_t run_all(const Calls& calls) {
 
 ncclResult_t outcome = ncclSuccess; // of what was done last
 
+/// Whether what begins now comes to an end; if not, its queue stands still.
+bool ends(const ncclComm* comm) {
+  soybean::test::NcclStandin& standin = nccl_standin();
+  if (standin.ending < 0) return true;
+  if (standin.ending > 0) {
+    --standin.ending;
+    return true;
+  }
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == standin.hanging_rank) std::this_thread::sleep_for(std::chrono::hours(1));
+  soybean::standins::stand_still(comm->aborted);
+  return false;
+}
+
+/// Calls of a group, and the signs that their communicators are in use.
+struct Work {
+  Calls calls;
+  std::vector<std::shared_ptr<int>> used;
+};
+
 /// Queues what waits. A stream that works at once tells the result at once, else it is an error that comes late.
 ncclResult_t launch() {
   if (waiting.empty()) return ncclSuccess;
   outcome = ncclSuccess;
-  const bool queued = soybean::standins::enqueue(group_stream, "ncclGroupEnd", [calls = waiting] {
-    outcome = run_all(calls);
+  Work work{.calls = waiting, .used = {}};
+  for (const Call& call : waiting) work.used.push_back(call.comm->used);
+  const bool queued = soybean::standins::enqueue(group_stream, "ncclGroupEnd", [work = std::move(work)] {
+    if (!ends(work.calls.front().comm)) return;
+    outcome = run_all(work.calls);
     if (outcome != ncclSuccess) nccl_standin().async = outcome;
   });
   waiting.clear();
@@ -160,12 +191,15 @@ ncclResult_t submit(const Call& call, cudaStream_t stream) {
   return depth > 0 ? ncclSuccess : launch();
 }
 
-ncclResult_t end(ncclComm_t comm, int& how) {
+/// MPI's own communicator is left to MPI_Finalize where another thread ends this one.
+ncclResult_t end(ncclComm_t comm, int& how, const char* call) {
   if (comm == nullptr || comm->mpi == MPI_COMM_NULL) return fault("no communicator");
   if (depth > 0) return fault("a communicator ends inside a group");
-  int finalized = 0;
+  if (!soybean::standins::wait_until([&] { return comm->used.use_count() == 1; }, call)) return ncclInternalError;
+  int finalized = 0, main = 0;
   MPI_Finalized(&finalized);
-  if (!finalized) MPI_Comm_free(&comm->mpi);
+  if (!finalized) MPI_Is_thread_main(&main);
+  if (main) MPI_Comm_free(&comm->mpi);
   delete comm;
   --nccl_standin().alive;
   ++how;
@@ -175,6 +209,7 @@ ncclResult_t end(ncclComm_t comm, int& how) {
 ncclComm* make(MPI_Comm mpi, ncclComm* root) {
   auto* comm = new ncclComm{.mpi = mpi};
   comm->root = root != nullptr ? root : comm;
+  comm->aborted = comm->root->aborted;
   MPI_Comm_rank(mpi, &comm->rank);
   MPI_Comm_size(mpi, &comm->size);
   ++nccl_standin().alive;
@@ -184,7 +219,8 @@ ncclComm* make(MPI_Comm mpi, ncclComm* root) {
 } // namespace
 
 soybean::test::NcclStandin& soybean::test::nccl_standin() {
-  static NcclStandin standin;
+  static NcclStandin standin{.ending = standins::from_environment("SOYBEAN_STANDIN_ENDING", -1),
+                             .hanging_rank = standins::from_environment("SOYBEAN_STANDIN_HANGING_RANK", -1)};
   return standin;
 }
 
@@ -225,12 +261,13 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!enter(__func__)) return ncclInternalError;
-  return end(comm, nccl_standin().destroyed);
+  return end(comm, nccl_standin().destroyed, __func__);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!enter(__func__)) return ncclInternalError;
-  return end(comm, nccl_standin().aborted);
+  if (comm != nullptr) *comm->aborted = true;
+  return end(comm, nccl_standin().aborted, __func__);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {

@@ -2,7 +2,8 @@
 // What tests see of the stand-ins for CUDA's libraries, which are linked into tests alone: accelerators whose memory is
 // the host's and whose queues do their work at once. They note what the real libraries would not forgive (faults),
 // count what costs time, know what is still alive, and can make any call fail. One state per process, as in the
-// libraries they stand for. Not for several threads.
+// libraries they stand for. Not for several threads, but for the thread in which communicators are aborted. In programs
+// the environment sets SOYBEAN_STANDIN_ACCELERATORS (how many) and SOYBEAN_STANDIN_RECORDS (whether queues record).
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,6 +30,9 @@ std::vector<std::string> faults();
 
 /// Handles and blocks of memory not yet released, by kind ("stream", "tensor descriptor", …); none of a kind: no entry.
 std::map<std::string, int> alive();
+
+/// Bytes of the accelerators' memory not yet given back.
+std::int64_t allocated_bytes();
 
 /// Functions that return a status, in the order called since the last reset.
 const std::vector<std::string>& calls();

@@ -1,16 +1,55 @@
 #include "standins/state.hpp"
 
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
 
 namespace soybean::standins {
 
-State& state() {
-  static State state; // the libraries that this stands for have one per process, too
+namespace {
+
+State initial() {
+  State state;
+  state.accelerators.resize(static_cast<std::size_t>(from_environment("SOYBEAN_STANDIN_ACCELERATORS", 1)));
+  state.recording = from_environment("SOYBEAN_STANDIN_RECORDS", 0) != 0;
   return state;
 }
 
+std::mutex& notes() { // NCCL's abort is called from another thread
+  static std::mutex mutex;
+  return mutex;
+}
+
+} // namespace
+
+State& state() {
+  static State state = initial(); // the libraries that this stands for have one per process, too
+  return state;
+}
+
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+bool wait_until(const std::function<bool()>& ready, const char* call) {
+  constexpr std::chrono::seconds patience(20);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() - begin > patience) {
+      fault(std::string(call) + ": would never return");
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 bool enter(const char* call) {
+  const std::lock_guard lock(notes());
   State& s = state();
   s.calls.push_back(call);
   if (s.failing_call == call) {
@@ -21,6 +60,7 @@ bool enter(const char* call) {
 }
 
 void fault(const std::string& text) {
+  const std::lock_guard lock(notes());
   state().faults.push_back(text);
 }
 

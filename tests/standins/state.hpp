@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,9 @@ struct Memory {
   int device = 0;
   bool page_locked = false; ///< the host's
 };
+
+/// Set when work that a queue stands still for is given up, by whatever thread.
+using Flag = std::shared_ptr<std::atomic<bool>>;
 
 struct State {
   Counts counts;
@@ -32,8 +36,19 @@ struct State {
   std::set<const void*> streams_used;
   std::string math;
   std::map<std::string, int> handles; ///< alive, by kind
+  cudaStream_t running = nullptr;     ///< the queue whose work is being done
 };
 State& state();
+
+/// An environment variable's number: programs on stand-ins are told by these what tests set by functions.
+int from_environment(const char* name, int otherwise);
+
+/// Called from work: its queue stands still, with what is queued there or waits for its events, until the flag is set.
+/// What would have been done meanwhile never is.
+void stand_still(const Flag& given_up);
+
+/// Waits for ready() as a call does that returns only then, a test's patience long; then it is a fault of `call`.
+bool wait_until(const std::function<bool()>& ready, const char* call);
 
 /// Notes the call; false: it shall fail.
 bool enter(const char* call);
@@ -58,8 +73,14 @@ public:
     fault(std::string(call) + (dead_.contains(handle) ? ": a destroyed " : ": no ") + kind_);
     return false;
   }
+  /// f(handle) of those alive.
+  template<class F>
+  void each(const F& f) const {
+    for (const auto& [handle, owned] : alive_) f(*owned);
+  }
   bool destroy(T* handle, const char* call) {
     if (!check(handle, call)) return false;
+    *handle = {}; // with what it keeps alive
     dead_[handle] = std::move(alive_[handle]);
     alive_.erase(handle);
     --state().handles[kind_];

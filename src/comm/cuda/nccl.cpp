@@ -6,9 +6,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <iterator>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 namespace soybean::comm {
@@ -49,10 +51,6 @@ void use(int device) {
 
 } // namespace
 
-void NcclComm::Traits::release(Handle handle) noexcept {
-  static_cast<void>(*handle.failed ? ncclCommAbort(handle.comm) : ncclCommDestroy(handle.comm));
-}
-
 NcclComm::NcclComm(std::unique_ptr<Comm> control, int device)
     : LayeredComm(std::move(control)), device_(device), everyone_(static_cast<std::size_t>(size())), stream_(device) {
   std::iota(everyone_.begin(), everyone_.end(), 0);
@@ -62,31 +60,50 @@ NcclComm::NcclComm(std::unique_ptr<Comm> control, int device)
   below().broadcast(&id, sizeof id, 0);
   ncclComm_t world = nullptr;
   check(ncclCommInitRank(&world, size(), id, rank()), "ncclCommInitRank");
-  world_ = Owned({world, &failed_});
+  world_ = Owned(world);
 }
 
 // While an error unwinds, other ranks may never come to the end of what is under way.
 NcclComm::~NcclComm() {
-  if (std::uncaught_exceptions() > 0 || !flows_.empty()) failed_ = true;
-  if (failed_) return;
+  if (std::uncaught_exceptions() > 0 || !flows_.empty()) abort();
   try {
-    stream_.synchronise();
+    if (!failed_) stream_.synchronise();
   } catch (const std::exception&) {
-    failed_ = true;
+    abort();
+  }
+  if (aborting_.valid()) aborting_.wait_for(std::chrono::seconds(10)); // recordings are gone by now: else it is left
+}
+
+void NcclComm::abort() noexcept {
+  LayeredComm::abort();
+  failed_ = true;
+  if (std::exchange(in_group_, false)) static_cast<void>(ncclGroupEnd()); // inside one, aborting would wait for its end
+  if (!world_) return;
+  try {
+    std::vector<ncclComm_t> comms;
+    for (auto& [group, owned] : groups_) comms.push_back(owned.release());
+    comms.push_back(world_.release());
+    std::promise<void> over;
+    aborting_ = over.get_future();
+    const auto abort_all = [device = device_, comms = std::move(comms)](std::promise<void> done) {
+      static_cast<void>(cudaSetDevice(device));
+      for (ncclComm_t comm : comms) static_cast<void>(ncclCommAbort(comm));
+      done.set_value();
+    };
+    std::thread(abort_all, std::move(over)).detach();
+  } catch (const std::exception&) { // no thread to be had: the process is about to end anyway
+    return;
   }
 }
 
 void NcclComm::give_up(const std::string& what) {
-  failed_ = true;
-  if (std::exchange(in_group_, false)) static_cast<void>(ncclGroupEnd()); // inside one, aborting would wait for its end
-  groups_.clear();
-  world_.reset();
+  abort();
   throw Error(what, ExitCode::failed);
 }
 
 void NcclComm::check(ncclResult_t code, const char* call) {
   if (code == ncclSuccess) return;
-  const char* last = ncclGetLastError(world_ ? world_.get().comm : nullptr);
+  const char* last = ncclGetLastError(world_ ? world_.get() : nullptr);
   give_up(fmt::format("{}: failed on rank {}, {} ({}). NCCL_DEBUG=INFO shows more", call, rank(),
                       ncclGetErrorString(code), last != nullptr ? last : "no details"));
 }
@@ -109,8 +126,8 @@ void NcclComm::check_errors() {
     check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
     if (state != ncclInProgress) check(state, "a collective of NCCL");
   };
-  ask(world_.get().comm);
-  for (const auto& [group, owned] : groups_) ask(owned.get().comm);
+  ask(world_.get());
+  for (const auto& [group, owned] : groups_) ask(owned.get());
 }
 
 /// All ranks split at the same groups: those that some rank lacks. The members of a group have it or lack it together.
@@ -138,21 +155,22 @@ void NcclComm::split(const std::vector<int>& group, bool missing) {
   config.splitShare = 1; // one queue, so parts never run beside each other
   ncclComm_t part = nullptr;
   use(device_);
-  check(ncclCommSplit(world_.get().comm, color, key, &part, &config), "ncclCommSplit");
-  if (missing) groups_[group] = Owned({part, &failed_});
+  check(ncclCommSplit(world_.get(), color, key, &part, &config), "ncclCommSplit");
+  if (missing) groups_[group] = Owned(part);
 }
 
 ncclComm_t NcclComm::communicator(const std::vector<int>& group) const {
-  if (group == everyone_) return world_.get().comm;
+  if (group == everyone_) return world_.get();
   const auto found = groups_.find(group);
   if (found == groups_.end()) ensure(false, "nccl: a collective of a group that was not prepared");
-  return found->second.get().comm;
+  return found->second.get();
 }
 
-/// Kept back until the next fence, so that the watchdog can name it; a program without fences reuses the oldest.
+/// Kept back until the next fence, so that the watchdog can name it; a program without fences reuses the oldest, but
+/// not for a recording: those in front of it in ended_ are the ones that were not recorded.
 std::unique_ptr<NcclComm::Flow> NcclComm::idle_flow() {
   constexpr std::size_t most = 1024;
-  Flows& from = idle_.empty() && ended_.size() >= most ? ended_ : idle_;
+  Flows& from = idle_.empty() && ended_.size() >= most && !recording_ ? ended_ : idle_;
   if (from.empty()) return std::make_unique<Flow>(device_);
   const auto taken = &from == &ended_ ? from.begin() : from.end() - 1;
   std::unique_ptr<Flow> flow = std::move(*taken);
@@ -221,7 +239,7 @@ void NcclComm::exchange(const Collective& c) {
   if (!std::any_of(c.sends.begin(), c.sends.end(), carries) &&
       !std::any_of(c.receives.begin(), c.receives.end(), carries))
     return;
-  const ncclComm_t comm = world_.get().comm;
+  const ncclComm_t comm = world_.get();
   begin_group();
   for (const Message& m : c.sends)
     if (carries(m))
@@ -284,22 +302,32 @@ void NcclComm::wait(Token token) {
 }
 
 void NcclComm::fence(const device::Event& event) {
-  poll_until([&] { return event.done(); }, [&] { report_stall(); });
-  const auto first = std::find_if(ended_.begin(), ended_.end(), [](const auto& flow) { return !flow->ended.done(); });
+  const auto under_way = [](const auto& flow) { return !flow->ended.done(); };
+  poll_until([&] { return event.done(); },
+             [&] {
+               const auto stuck = std::find_if(ended_.begin(), ended_.end(), under_way);
+               report_stall(stuck != ended_.end() ? "'" + (*stuck)->label + "'" : "a kernel or a collective");
+             });
+  const auto first = std::find_if(ended_.begin(), ended_.end(), under_way);
   std::move(ended_.begin(), first, std::back_inserter(idle_));
   ended_.erase(ended_.begin(), first);
 }
 
-void NcclComm::report_stall() {
-  const auto stuck = std::find_if(ended_.begin(), ended_.end(), [](const auto& flow) { return !flow->ended.done(); });
+void NcclComm::stalled(Token token) {
+  const Flow& flow = **find(token);
+  if (flow.below >= 0) below().stalled(flow.below);
+  report_stall("'" + flow.label + "'");
+}
+
+void NcclComm::report_stall(const std::string& what) {
   give_up(fmt::format("comm: {} stalled on rank {}, got no end of it for {:g} s, expected all ranks of its group to "
                       "take part. Look at what the other ranks last reported: one may have died, hang or lag behind",
-                      stuck != ended_.end() ? "'" + (*stuck)->label + "'" : "a kernel or a collective", rank(),
-                      stall_seconds));
+                      what, rank(), stall_seconds));
 }
 
 void NcclComm::begin_recording() {
   ensure(flows_.empty(), "nccl: a recording begins while collectives are under way");
+  recording_ = true;
   before_recording_ = counted_;
   ended_before_recording_ = ended_.size();
 }
@@ -307,7 +335,8 @@ void NcclComm::begin_recording() {
 // Events that were recorded mark nothing that could be waited for: they are for reuse at once.
 Counters NcclComm::end_recording() {
   ensure(flows_.empty(), "nccl: a recording ends while collectives are under way");
-  const auto first = ended_.begin() + static_cast<std::ptrdiff_t>(std::min(ended_before_recording_, ended_.size()));
+  recording_ = false;
+  const auto first = ended_.begin() + static_cast<std::ptrdiff_t>(ended_before_recording_);
   std::move(first, ended_.end(), std::back_inserter(idle_));
   ended_.erase(first, ended_.end());
   Counters step;

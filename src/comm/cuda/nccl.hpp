@@ -6,6 +6,7 @@
 
 #include <nccl.h>
 
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,9 @@ namespace soybean::comm {
 /// and MPI is never given an accelerator's address, so the two are never in flight together on one device.
 ///
 /// NCCL reports errors late: poll, wait and fence ask for them, abort all communicators and throw. Only fence makes the
-/// host wait, so there is the watchdog; NCCL does not tell which rank is missing.
+/// host wait, so there is the watchdog; NCCL does not tell which rank is missing. Aborting ends what is queued at once,
+/// but NCCL's call returns only when recordings of collectives are gone, which others own: a thread makes it, and only
+/// the destructor waits for that.
 ///
 /// reduce_scatter with equal counts is NCCL's own; with other counts a reduction to each member, grouped to run as one.
 /// Bytes are counted nominally from the buffers handed over (comm/schedule.hpp), whatever algorithm NCCL takes:
@@ -35,6 +38,8 @@ public:
   Token start(const Collective& collective, const device::Exec& exec) override;
   void wait(Token token) override;
   bool done(Token token) const override;
+  [[noreturn]] void stalled(Token token) override;
+  void abort() noexcept override;
   bool poll() override;
   bool recordable() const override { return true; }
   void begin_recording() override;
@@ -44,16 +49,10 @@ public:
   Counters counters() const override;
 
 private:
-  /// A communicator, given up instead of ended once `failed`.
-  struct Communicator {
-    ncclComm_t comm = nullptr;
-    const bool* failed = nullptr;
-    bool operator==(const Communicator&) const = default;
-  };
   struct Traits {
-    using Handle = Communicator;
-    static Handle null() { return {}; }
-    static void release(Handle handle) noexcept;
+    using Handle = ncclComm_t;
+    static Handle null() { return nullptr; }
+    static void release(Handle handle) noexcept { static_cast<void>(ncclCommDestroy(handle)); }
   };
   using Owned = Unique<Traits>;
 
@@ -78,13 +77,13 @@ private:
   void begin_group();
   void end_group();
   void check_errors(); ///< of what is under way
-  [[noreturn]] void report_stall();
+  [[noreturn]] void report_stall(const std::string& what);
   [[noreturn]] void give_up(const std::string& what);
   Flows::const_iterator find(Token token) const;
 
   int device_;
   std::vector<int> everyone_;
-  bool failed_ = false, in_group_ = false;
+  bool failed_ = false, in_group_ = false, recording_ = false;
   device::Stream stream_;
   Owned world_;
   std::map<std::vector<int>, Owned> groups_; ///< parts of world_
@@ -94,7 +93,8 @@ private:
   Flows idle_;  ///< for reuse
   Counters counted_, before_recording_;
   std::size_t ended_before_recording_ = 0;
-  double checked_ = 0; ///< when errors were last asked for
+  double checked_ = 0;         ///< when errors were last asked for
+  std::future<void> aborting_; ///< ready when all communicators are gone
 };
 
 } // namespace soybean::comm
