@@ -4,7 +4,10 @@
 // template of the team:
 //   template<class Team> KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t row) const;
 // What a team computes is known to all its threads, and its sums are added in an order that depends on the size alone.
+#include "base/error.hpp"
 #include "device/rows.hpp"
+
+#include <limits>
 
 namespace soybean::device {
 
@@ -99,6 +102,8 @@ struct OnTeams {
 template<class Space, class F>
 void run_on_teams(const Space& where, std::int64_t n, int threads, const char* label, const F& f) {
   using Policy = Kokkos::TeamPolicy<Space>;
+  if (n > std::numeric_limits<int>::max())
+    ensure(false, fmt::format("{}: {} rows, more than there are teams", label, n));
   Kokkos::parallel_for(label, Policy(where, static_cast<int>(n), threads), OnTeams<F, Policy>{f});
 }
 

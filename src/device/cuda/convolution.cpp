@@ -15,6 +15,7 @@ int narrow(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+constexpr std::int64_t alignment_images = 4; // so many begin 16 bytes apart, as kernels want, whatever their size
 constexpr std::int64_t alignment = 64;
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -214,7 +215,9 @@ std::int64_t images_per_call(const Conv& c, const ConvLimits& limits) {
          "over ranks, or use smaller images",
          image, limits.elements);
   const std::int64_t calls = (c.batch + most - 1) / most;
-  return (c.batch + calls - 1) / calls;
+  const std::int64_t images = (c.batch + calls - 1) / calls;
+  if (calls == 1 || most < alignment_images) return images;
+  return std::min((images + alignment_images - 1) / alignment_images, most / alignment_images) * alignment_images;
 }
 
 void run_conv_plan(cudnnHandle_t handle, const ConvPlan& p, ConvPass pass, const ConvOperands& o) {

@@ -167,6 +167,17 @@ TEST(Teams, OfTheHostAndOfKokkosDoTheSame) {
   }
 }
 
+TEST(Teams, AreNotCountedBeyondWhatKokkosCounts) {
+  const auto none = [](const auto&, std::int64_t) {};
+  try {
+    device::detail::run_on_teams(Kokkos::DefaultHostExecutionSpace(), std::int64_t{1} << 31, 1, "test::teams", none);
+    FAIL() << "no error";
+  } catch (const Bug& bug) {
+    EXPECT_NE(std::string(bug.what()).find("test::teams: 2147483648 rows, more than there are teams"),
+              std::string::npos);
+  }
+}
+
 TEST(Math, HasTheSameNamesForFloatAndDouble) {
   namespace math = device::math;
   EXPECT_FLOAT_EQ(math::exp(1.0f), std::exp(1.0f));

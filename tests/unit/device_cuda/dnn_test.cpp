@@ -171,6 +171,24 @@ TEST_F(CudaDnn, LargeBatchesAreCutIntoCalls) {
   }
 }
 
+// Kernels of the library read 16 bytes at a time.
+TEST_F(CudaDnn, CallsBeginAtAlignedImages) {
+  const Conv c{
+      .batch = 23, .in_channels = 1, .out_channels = 1, .height = 3, .width = 5, .kernel_h = 3, .padding_h = 1};
+  const auto images = [&](std::int64_t most) {
+    return device::cuda::images_per_call(c, {.elements = most * c.output_size() / c.batch});
+  };
+  EXPECT_EQ(images(23), 23);
+  EXPECT_EQ(images(22), 12);
+  EXPECT_EQ(images(12), 12);
+  EXPECT_EQ(images(11), 8);
+  EXPECT_EQ(images(4), 4);
+  EXPECT_EQ(images(3), 3); // images of a fourth of what the library counts are left as they are
+  const Exec exec(1, 0);
+  exec.dnn().impl().limits.elements = 11 * c.output_size() / c.batch;
+  expect_right(exec, c);
+}
+
 TEST_F(CudaDnn, ProductsAreRightInEveryTransposition) {
   const Exec exec(1, 0);
   std::vector<Matmul> shapes = support::products();
