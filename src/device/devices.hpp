@@ -8,8 +8,11 @@ namespace soybean::device {
 
 /// The build's accelerators: "cuda", or "" where there are none.
 std::string accelerator();
-/// How many this process sees (CUDA_VISIBLE_DEVICES and the launcher's limits applied); 0 without a driver.
+/// How many this process sees (CUDA_VISIBLE_DEVICES and the launcher's limits applied); 0 without a driver or with one
+/// that is too old.
 int device_count();
+/// Why there is none, where the driver is too old for this program: both versions and what to do, one line; else "".
+std::string driver_fault();
 
 /// The same for one accelerator in all processes of a host. Takes up nothing on it.
 std::string device_id(int device);

@@ -6,14 +6,15 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 
 namespace soybean::runtime {
 namespace {
 
-constexpr std::string_view one_each =
-    "start one rank per GPU (srun --ntasks-per-node=GPUS --gpus-per-task=1, mpirun --map-by ppr:GPUS:node)";
+constexpr std::string_view one_each = "start one rank per GPU (srun --ntasks-per-node=GPUS --gpus-per-node=GPUS "
+                                      "--gpu-bind=none, mpirun --map-by ppr:GPUS:node)";
 
 /// Texts of all ranks, in rank order. Collective.
 std::vector<std::string> gather_texts(comm::Comm& comm, const std::string& mine) {
@@ -26,9 +27,9 @@ std::vector<std::string> gather_texts(comm::Comm& comm, const std::string& mine)
   return texts;
 }
 
-/// Host and identities, a line each; the other way in `parse`.
+/// Host, what is wrong with the driver and identities, a line each; the other way in `parse`.
 std::string describe_own() {
-  std::string text = host_name();
+  std::string text = host_name() + '\n' + device::driver_fault();
   for (int d = 0; d < device::device_count(); ++d) text += '\n' + device::device_id(d);
   return text;
 }
@@ -36,11 +37,11 @@ std::string describe_own() {
 Visible parse(const std::string& text) {
   Visible visible;
   std::size_t begin = 0;
-  for (bool first = true; begin <= text.size(); first = false) {
+  for (int number = 0; begin <= text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string line = text.substr(begin, end - begin);
-    if (first)
-      visible.host = std::move(line);
+    if (number < 2)
+      (number == 0 ? visible.host : visible.fault) = std::move(line);
     else
       visible.devices.push_back(std::move(line));
     begin = end + 1;
@@ -71,30 +72,74 @@ void check_support(comm::Comm& comm, int device) {
                       r, faults[r], device::device_facts(device).architectures));
 }
 
+/// Accelerators of ranks, rank after rank.
+class Assignment {
+public:
+  explicit Assignment(const std::vector<Visible>& ranks) : ranks_(ranks), chosen_(ranks.size(), -1) {}
+
+  /// Gives the rank one that no other has, the first such of those it sees; where there is none, one whose ranks can be
+  /// moved to others. False: every rank can not have its own.
+  bool take_own(std::size_t rank) {
+    tried_.clear();
+    return take(rank);
+  }
+  /// Gives the rank the first one that the fewest have, and tells one of these.
+  std::size_t share(std::size_t rank) {
+    std::size_t best = 0;
+    for (std::size_t d = 1; d < ranks_[rank].devices.size(); ++d)
+      if (users(rank, d).size() < users(rank, best).size()) best = d;
+    chosen_[rank] = static_cast<int>(best);
+    users(rank, best).push_back(rank);
+    return users(rank, best).front();
+  }
+  const std::string& device_of(std::size_t rank) const {
+    return ranks_[rank].devices[static_cast<std::size_t>(chosen_[rank])];
+  }
+  const std::vector<int>& chosen() const { return chosen_; }
+
+private:
+  std::vector<std::size_t>& users(std::size_t rank, std::size_t device) {
+    return users_[{ranks_[rank].host, ranks_[rank].devices[device]}];
+  }
+  bool take(std::size_t rank) {
+    const std::size_t count = ranks_[rank].devices.size();
+    for (std::size_t d = 0; d < count; ++d)
+      if (users(rank, d).empty()) return give(rank, d);
+    for (std::size_t d = 0; d < count; ++d) {
+      if (!tried_.insert({ranks_[rank].host, ranks_[rank].devices[d]}).second || users(rank, d).size() > 1) continue;
+      if (take(users(rank, d).front())) return give(rank, d);
+    }
+    return false;
+  }
+  bool give(std::size_t rank, std::size_t device) {
+    users(rank, device).assign(1, rank);
+    chosen_[rank] = static_cast<int>(device);
+    return true;
+  }
+
+  const std::vector<Visible>& ranks_;
+  std::vector<int> chosen_;
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> users_; ///< by host and identity
+  std::set<std::pair<std::string, std::string>> tried_;                           ///< in this search
+};
+
 } // namespace
 
 std::vector<int> bind_devices(const std::vector<Visible>& ranks, bool sharing) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> users; // by host and identity
-  std::vector<int> chosen;
+  Assignment assignment(ranks);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto& [host, devices] = ranks[r];
+    const auto& [host, devices, fault] = ranks[r];
     if (devices.empty())
-      fail("run.device: rank {} on host {}, got no GPU expected one. check nvidia-smi, CUDA_VISIBLE_DEVICES and the "
-           "job's "
-           "--gpus options",
-           r, host);
-    std::size_t best = 0;
-    for (std::size_t d = 1; d < devices.size(); ++d)
-      if (users[{host, devices[d]}].size() < users[{host, devices[best]}].size()) best = d;
-    std::vector<std::size_t>& sharers = users[{host, devices[best]}];
-    if (!sharers.empty() && !sharing)
+      fail("run.device: rank {} on host {}, got no GPU expected one. {}", r, host,
+           fault.empty() ? "check nvidia-smi, CUDA_VISIBLE_DEVICES and the job's --gpus options" : fault);
+    if (assignment.take_own(r)) continue;
+    const std::size_t sharer = assignment.share(r);
+    if (!sharing)
       fail("run.device: ranks {} and {} on host {}, got the same GPU ({}) expected one for each. {}, or set "
            "run.share_devices = true",
-           sharers.front(), r, host, devices[best], one_each);
-    sharers.push_back(r);
-    chosen.push_back(static_cast<int>(best));
+           sharer, r, host, assignment.device_of(r), one_each);
   }
-  return chosen;
+  return assignment.chosen();
 }
 
 int choose_device(comm::Comm& comm, const BindingInput& input) {

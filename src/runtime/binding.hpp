@@ -13,11 +13,13 @@ namespace soybean::runtime {
 struct Visible {
   std::string host;
   std::vector<std::string> devices;
+  std::string fault = {}; ///< why it sees none, where that is known (device/devices.hpp: driver_fault)
 };
 
-/// Per rank, the index into its visible accelerators: rank after rank takes, of those it sees, the first one that the
-/// fewest ranks of its host have. So N ranks of a host that see N accelerators get one each in order, a rank that sees
-/// one gets that. Throws Error where a rank sees none, or where ranks come to share one and `sharing` is false.
+/// Per rank, the index into its visible accelerators: rank after rank takes, of those it sees, the first one that no
+/// rank of its host has, else one whose rank can go over to another, else shares the first one that the fewest have. So
+/// N ranks of a host that see N accelerators get one each in order, a rank that sees one gets that, and ranks share
+/// only where they must. Throws Error where a rank sees none, or where ranks share one and `sharing` is false.
 std::vector<int> bind_devices(const std::vector<Visible>& ranks, bool sharing);
 
 struct BindingInput {

@@ -149,8 +149,8 @@ ExitCode run(const RunRequest& request) {
     print_result(*comm, request.json ? plan::plan_text(job.graph, job.plan) : report);
     return ExitCode::done;
   }
+  const device::Exec exec = make_exec(job, *comm); // first, as it may be refused
   if (!request.json) print(*comm, report);
-  const device::Exec exec = make_exec(job, *comm);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
   const std::string& dir = job.config.run.dir;
   const Start start = choose_start(request, job, *comm);

@@ -56,6 +56,14 @@ class OnAStandInAccelerator(Case):
     def test_two_ranks_do_not_share_it_unless_asked(self):
         done = self.run_standin(2, self.model(SINGLE), expect=2)
         self.assertIn("run.share_devices = true", done.stderr)
+        self.assertEqual(done.stdout, "")  # not even the plan
+
+    def test_a_driver_that_is_too_old_is_said(self):
+        os.environ["SOYBEAN_STANDIN_DRIVER"] = "11040"
+        self.addCleanup(os.environ.pop, "SOYBEAN_STANDIN_DRIVER")
+        done = self.run_standin(1, self.model(SINGLE), expect=2)
+        self.assertRegex(done.stderr, r"the driver is for CUDA 11\.4, too old for this program's CUDA")
+        self.assertEqual(done.stdout, "")
 
 
 class ACollectiveThatNeverEnds(Case):

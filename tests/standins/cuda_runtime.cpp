@@ -69,7 +69,7 @@ bool is_legacy(cudaStream_t stream) {
 }
 
 cudaError_t has_device() {
-  if (!state().driver) return cudaErrorInsufficientDriver;
+  if (state().driver / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
   return state().accelerators.empty() ? cudaErrorNoDevice : cudaSuccess;
 }
 
@@ -272,7 +272,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (!enter(__func__)) return cudaErrorUnknown;
-  *version = state().driver ? CUDART_VERSION : 0;
+  *version = state().driver;
   return cudaSuccess;
 }
 

@@ -3,7 +3,8 @@
 // the host's and whose queues do their work at once. They note what the real libraries would not forgive (faults),
 // count what costs time, know what is still alive, and can make any call fail. One state per process, as in the
 // libraries they stand for. Not for several threads, but for the thread in which communicators are aborted. In programs
-// the environment sets SOYBEAN_STANDIN_ACCELERATORS (how many) and SOYBEAN_STANDIN_RECORDS (whether queues record).
+// the environment sets SOYBEAN_STANDIN_ACCELERATORS (how many), SOYBEAN_STANDIN_DRIVER (its CUDA) and
+// SOYBEAN_STANDIN_RECORDS (whether queues record).
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,7 +52,9 @@ struct Accelerator {
   bool reads_pageable_memory = false;
 };
 void set_accelerators(const std::vector<Accelerator>& accelerators);
-void set_driver(bool present); ///< without one no call finds an accelerator
+/// The driver's CUDA, as a number (12040); 0: there is no driver. With one of an earlier generation than the runtime's
+/// no call finds an accelerator.
+void set_driver(int version);
 /// Whether streams can record. Kernels do not go through the stand-ins and would run at once, so by default they can
 /// not.
 void set_recording(bool possible);

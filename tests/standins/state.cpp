@@ -14,6 +14,7 @@ namespace {
 State initial() {
   State state;
   state.accelerators.resize(static_cast<std::size_t>(from_environment("SOYBEAN_STANDIN_ACCELERATORS", 1)));
+  state.driver = from_environment("SOYBEAN_STANDIN_DRIVER", CUDART_VERSION);
   state.recording = from_environment("SOYBEAN_STANDIN_RECORDS", 0) != 0;
   return state;
 }
@@ -115,8 +116,8 @@ void set_accelerators(const std::vector<Accelerator>& accelerators) {
   state().accelerators = accelerators;
 }
 
-void set_driver(bool present) {
-  state().driver = present;
+void set_driver(int version) {
+  state().driver = version;
 }
 
 void set_recording(bool possible) {

@@ -28,7 +28,8 @@ struct State {
   std::int64_t calls_until_failure = 0;
   std::string failing_call;
   std::vector<Accelerator> accelerators{Accelerator{}};
-  bool driver = true, recording = false;
+  int driver = CUDART_VERSION; ///< its CUDA; 0: there is none
+  bool recording = false;
   std::int64_t first_workspace = 4096;
   bool deterministic = true;
   int device = 0; ///< set by cudaSetDevice

@@ -49,6 +49,20 @@ int device_count() {
   return count;
 }
 
+std::string driver_fault() {
+  int count = 0, driver = 0, runtime = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (code != cudaErrorInsufficientDriver) return ""; // which also means that there is no driver
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  if (driver == 0) return "";
+  return fmt::format(
+      "the driver is for CUDA {}, too old for this program's CUDA {}. update the driver, or build with an "
+      "older CUDA",
+      cuda_version(driver), cuda_version(runtime));
+}
+
 std::string device_id(int device) {
   return uuid_text(properties_of(device).uuid);
 }

@@ -12,6 +12,10 @@ int device_count() {
   return 0;
 }
 
+std::string driver_fault() {
+  return "";
+}
+
 std::string device_id(int device) {
   throw Bug(fmt::format("accelerator {} of a build without any", device));
 }

@@ -14,14 +14,25 @@ class CudaDevices : public device_cuda_test::StandinTest {};
 
 TEST_F(CudaDevices, AreNoneWithoutADriver) {
   EXPECT_EQ(device::accelerator(), "cuda");
-  standins::set_driver(false);
+  standins::set_driver(0);
   testing::internal::CaptureStderr();
   EXPECT_EQ(device::device_count(), 0);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_NE(device::accelerator_versions().find("no driver"), std::string::npos) << device::accelerator_versions();
-  standins::set_driver(true);
+  EXPECT_EQ(device::driver_fault(), "");
+  standins::reset();
   standins::set_accelerators({});
   EXPECT_EQ(device::device_count(), 0);
+  EXPECT_EQ(device::driver_fault(), "");
+}
+
+TEST_F(CudaDevices, AreNoneWithADriverThatIsTooOldWhichIsSaid) {
+  standins::set_driver(11040);
+  EXPECT_EQ(device::device_count(), 0);
+  const std::string text = device::driver_fault();
+  EXPECT_TRUE(text.starts_with("the driver is for CUDA 11.4, too old for this program's CUDA ")) << text;
+  EXPECT_TRUE(text.ends_with(". update the driver, or build with an older CUDA")) << text;
+  EXPECT_NE(device::accelerator_versions().find("driver for CUDA 11.4 (too old)"), std::string::npos);
 }
 
 TEST_F(CudaDevices, AreDescribed) {

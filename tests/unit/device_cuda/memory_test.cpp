@@ -45,7 +45,7 @@ TEST_F(CudaMemory, SaysWhenThereIsNoRoomAndGoesOn) {
 }
 
 TEST_F(CudaMemory, OfTheHostIsThereWithoutAnAccelerator) {
-  standins::set_driver(false);
+  standins::set_driver(0);
   const Exec exec(1);
   const Arena arena(exec, 1000);
   const std::vector<int> from{1, 2, 3};

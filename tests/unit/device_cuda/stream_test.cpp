@@ -102,7 +102,7 @@ TEST_F(CudaStream, MovesLeaveNothingToReleaseTwice) {
 }
 
 TEST_F(CudaStream, OfTheHostNeedsNoAccelerator) {
-  standins::set_driver(false);
+  standins::set_driver(0);
   Stream stream, same(-1);
   Event event(-1);
   HostBuffer from(-1, bytes), to(-1, bytes);

@@ -51,14 +51,25 @@ TEST(Binding, SharingIsSpreadEvenlyWhereItIsAllowed) {
 TEST(Binding, SharingIsRefusedOtherwise) {
   EXPECT_EQ(error_of({{"n1", {"gpu-7"}}, {"n2", {"gpu-7"}}, {"n1", {"gpu-7"}}}),
             "run.device: ranks 0 and 2 on host n1, got the same GPU (gpu-7) expected one for each. start one rank per "
-            "GPU (srun --ntasks-per-node=GPUS --gpus-per-task=1, mpirun --map-by ppr:GPUS:node), or set "
-            "run.share_devices = true");
+            "GPU (srun --ntasks-per-node=GPUS --gpus-per-node=GPUS --gpu-bind=none, mpirun --map-by ppr:GPUS:node), "
+            "or set run.share_devices = true");
+}
+
+TEST(Binding, RanksMakeWayForThoseThatSeeFewer) {
+  EXPECT_EQ(bind_devices({{"n1", {"a", "b"}}, {"n1", {"a"}}}, false), (std::vector<int>{1, 0}));
+  EXPECT_EQ(bind_devices({{"n1", {"a", "b"}}, {"n1", {"a"}}}, true), (std::vector<int>{1, 0}));
+  EXPECT_EQ(bind_devices({{"n1", {"a", "b"}}, {"n1", {"b", "c"}}, {"n1", {"a"}}, {"n2", {"a"}}}, false),
+            (std::vector<int>{1, 1, 0, 0}));
+  const std::string text = error_of({{"n1", {"a", "b"}}, {"n1", {"a"}}, {"n1", {"b"}}});
+  EXPECT_TRUE(text.starts_with("run.device: ranks 0 and 2 on host n1, got the same GPU (b) ")) << text;
 }
 
 TEST(Binding, ARankWithoutAnyIsNamed) {
   EXPECT_EQ(error_of({{"n1", {"a"}}, {"n2", {}}}),
             "run.device: rank 1 on host n2, got no GPU expected one. check nvidia-smi, CUDA_VISIBLE_DEVICES and the "
             "job's --gpus options");
+  EXPECT_EQ(error_of({{"n1", {}, "the driver is for CUDA 11.4"}}),
+            "run.device: rank 0 on host n1, got no GPU expected one. the driver is for CUDA 11.4");
 }
 
 TEST(Binding, AProgramWithoutGpusSaysSo) {
