@@ -64,6 +64,54 @@ void channel_sums(const Exec& exec, std::int64_t rows, std::int64_t channels, vo
   item_for(exec, channels, chunks, label, add_chunks);
 }
 
+/// Scratch bytes channel_pair_sums needs.
+inline std::int64_t channel_pair_sums_scratch(const Exec& exec, std::int64_t rows, std::int64_t channels) {
+  return 2 * channel_sums_scratch(exec, rows, channels);
+}
+
+/// Two sums in one pass over the rows: store(channel, Σ first(row, channel), Σ second(row, channel)).
+template<class First, class Second, class Store>
+void channel_pair_sums(const Exec& exec, std::int64_t rows, std::int64_t channels, void* scratch, const char* label,
+                       First first, Second second, Store store) {
+  if (channels <= 0) return;
+  const std::int64_t chunks = sum_chunks(exec, rows);
+  auto* partial = static_cast<double*>(scratch); // [chunk][2][channel]
+  const auto whole_chunk = KOKKOS_LAMBDA(std::int64_t chunk) {
+    double *a = partial + 2 * chunk * channels, *b = a + channels;
+    const std::int64_t begin = rows * chunk / chunks, end = rows * (chunk + 1) / chunks;
+    for (std::int64_t c = 0; c < channels; ++c) a[c] = b[c] = 0;
+    for (std::int64_t row = begin; row < end; ++row) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < channels; ++c) a[c] += static_cast<double>(first(row, c));
+#pragma omp simd
+      for (std::int64_t c = 0; c < channels; ++c) b[c] += static_cast<double>(second(row, c));
+    }
+  };
+  const auto one_channel = KOKKOS_LAMBDA(std::int64_t chunk, std::int64_t c) {
+    double a = 0, b = 0;
+    const std::int64_t end = rows * (chunk + 1) / chunks;
+    for (std::int64_t row = rows * chunk / chunks; row < end; ++row) {
+      a += static_cast<double>(first(row, c));
+      b += static_cast<double>(second(row, c));
+    }
+    partial[2 * chunk * channels + c] = a;
+    partial[(2 * chunk + 1) * channels + c] = b;
+  };
+  if (on_host(exec))
+    item_for(exec, chunks, 2 * (rows / chunks + 1) * channels, label, whole_chunk);
+  else
+    rows_for(exec, chunks, channels, label, one_channel);
+  const auto add_chunks = KOKKOS_LAMBDA(std::int64_t c) {
+    double a = 0, b = 0;
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      a += partial[2 * chunk * channels + c];
+      b += partial[(2 * chunk + 1) * channels + c];
+    }
+    store(c, a, b);
+  };
+  item_for(exec, channels, chunks, label, add_chunks);
+}
+
 /// Scratch bytes total_sum needs.
 inline std::int64_t total_sum_scratch(const Exec& exec, std::int64_t n) {
   return sum_chunks(exec, n) * static_cast<std::int64_t>(sizeof(double));

@@ -1,6 +1,7 @@
 #include "frontend/layers.hpp"
 
 #include "base/error.hpp"
+#include "ops/norm_layers.hpp"
 
 #include <array>
 #include <utility>
@@ -116,6 +117,18 @@ Append read_gelu(const Table& table, const ModelOptions&) {
   };
 }
 
+Append read_batch_norm(const Table& table, const ModelOptions&) {
+  ops::BatchNormOptions options;
+  options.eps = table.real("eps", options.eps);
+  if (options.eps <= 0) table.reject("eps", "a number above 0");
+  options.momentum = table.real("momentum", options.momentum);
+  if (options.momentum < 0 || options.momentum > 1) table.reject("momentum", "at least 0 and at most 1");
+  options.affine = table.boolean("affine", options.affine);
+  return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
+    return ops::batch_norm_layer(graph, name, inputs[0], options);
+  };
+}
+
 Append read_pool(const Table& table, const ModelOptions&) {
   const std::string op = table.text("op", required);
   table.known({"kernel", "stride", "padding", "ceil_mode"});
@@ -191,6 +204,7 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "gelu", .read = read_gelu},
       {.op = "silu", .read = read_pointwise},
       {.op = "hard_swish", .read = read_pointwise},
+      {.op = "batch_norm", .activation = true, .read = read_batch_norm},
       {.op = "max_pool", .read = read_pool},
       {.op = "avg_pool", .read = read_pool},
       {.op = "global_avg_pool", .read = read_global_avg_pool},
@@ -212,7 +226,6 @@ const std::vector<LayerKind>& layer_kinds() {
 
 const std::vector<std::string>& later_layers() {
   static const std::vector<std::string> later = {"attention",
-                                                 "batch_norm",
                                                  "conv1d",
                                                  "conv3d",
                                                  "embedding",

@@ -20,13 +20,28 @@ bool any_unit(const Shape& units) {
   return false;
 }
 
+std::string_view name_of(Init kind) {
+  switch (kind) {
+  case Init::zeros:
+    return "zeros";
+  case Init::uniform:
+    return "uniform";
+  case Init::normal:
+    return "normal";
+  case Init::constant:
+    return "constant";
+  }
+  throw Bug("unknown Init");
+}
+
 std::string line(const Graph& graph, const Tensor& tensor) {
   std::string text = fmt::format("tensor {}: {} {} {}", tensor.name, to_string(tensor.role), to_string(tensor.dtype),
                                  soybean::to_string(tensor.shape));
   if (any_unit(tensor.units)) text += fmt::format(", units {}", soybean::to_string(tensor.units));
   if (tensor.spatial != 1) text += fmt::format(", spatial {}", tensor.spatial);
   if (tensor.init.kind != Init::zeros)
-    text += fmt::format(", init {} {}", tensor.init.kind == Init::uniform ? "uniform" : "normal", tensor.init.scale);
+    text += fmt::format(", init {} {}", name_of(tensor.init.kind), tensor.init.scale);
+  if (tensor.in_evaluation != none) text += fmt::format(", in evaluation {}", graph.tensors[tensor.in_evaluation].name);
   if (tensor.next != none) text += fmt::format(", next {}", graph.tensors[tensor.next].name);
   return text + "\n";
 }
@@ -86,6 +101,24 @@ std::string to_string(const Graph& graph) {
   if (!graph.metrics.empty()) text += fmt::format("metrics {}\n", names(graph, graph.metrics));
   if (graph.logits != none) text += fmt::format("logits {}\n", graph.tensors[graph.logits].name);
   return text;
+}
+
+TensorId operand(const Graph& graph, TensorId tensor, bool training) {
+  const TensorId state = graph.tensors[tensor].in_evaluation;
+  return training || state == none ? tensor : state;
+}
+
+std::vector<char> active_nodes(const Graph& graph, bool training) {
+  if (training) return std::vector<char>(graph.nodes.size(), 1);
+  std::vector<char> active(graph.nodes.size(), 0);
+  const auto mark = [&](TensorId t) {
+    if (graph.tensors[t].producer != none) active[graph.tensors[t].producer] = 1;
+  };
+  for (TensorId t : graph.metrics) mark(t);
+  for (std::size_t n = graph.nodes.size(); n-- > 0;)
+    if (active[n])
+      for (TensorId t : graph.nodes[n].inputs) mark(operand(graph, t, training));
+  return active;
 }
 
 std::int64_t bytes(const Tensor& tensor) {

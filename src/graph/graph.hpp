@@ -32,10 +32,10 @@ enum class Role : std::uint8_t {
 std::string_view to_string(Role role);
 
 /// How a parameter's elements begin, each a function of (seed, hash of the tensor's name, logical index).
-enum class Init : std::uint8_t { zeros, uniform, normal };
+enum class Init : std::uint8_t { zeros, uniform, normal, constant };
 struct Initializer {
   Init kind = Init::zeros;
-  double scale = 0; ///< uniform in [-scale, scale), or the standard deviation
+  double scale = 0; ///< uniform in [-scale, scale), the standard deviation, or the value of a constant
 };
 
 struct Tensor {
@@ -47,11 +47,12 @@ struct Tensor {
   /// Physical spatial size S (DESIGN §5): a logical [d0][C·S] row is stored as [d0][S][C]. Rank-4 activations have
   /// S = H·W (that is NHWC), a flattened one keeps it, the weight of a dense layer fed by it has it too; 1 is plain.
   std::int64_t spatial = 1;
-  Initializer init; ///< parameters
+  Initializer init; ///< parameters and state
   NodeId producer = none;
   std::vector<NodeId> consumers; ///< ascending, without repetition
   TensorId next = none;          ///< parameter, state: the tensor that becomes its value in the next step
   TensorId previous = none;      ///< the inverse: the parameter or state whose next value this is
+  TensorId in_evaluation = none; ///< the state that is read in its place in validation (running statistics)
 };
 
 /// A value of an attribute. Text form: 3, 0.5, "max", [2, 2].
@@ -110,6 +111,12 @@ std::string to_string(const Attribute& attribute);
 
 /// Re-derives producers and consumers, uniqueness of names, order (no use before production), roles. Throws Bug.
 void verify(const Graph& graph);
+
+/// What a node that names `tensor` as an operand reads: in validation the state that stands for it, if there is one.
+TensorId operand(const Graph& graph, TensorId tensor, bool training);
+/// Per node, whether it is computed: in training all are, in validation those of the forward phase that lead to a
+/// metric.
+std::vector<char> active_nodes(const Graph& graph, bool training);
 
 std::int64_t bytes(const Tensor& tensor);                        ///< of the whole tensor
 std::int64_t parameter_count(const Graph& graph);                ///< trained elements

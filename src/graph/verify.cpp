@@ -24,9 +24,9 @@ void check_ids(const Graph& graph) {
   }
   for (const Tensor& tensor : graph.tensors) {
     ensure(node_or_none(tensor.producer), fmt::format("tensor '{}' has a producer out of range", tensor.name));
-    for (TensorId other : {tensor.next, tensor.previous})
+    for (TensorId other : {tensor.next, tensor.previous, tensor.in_evaluation})
       ensure(other == none || tensor_exists(other),
-             fmt::format("tensor '{}' has a next or previous value out of range", tensor.name));
+             fmt::format("tensor '{}' has a next, previous or evaluated value out of range", tensor.name));
   }
   for (TensorId t : graph.metrics) ensure(tensor_exists(t), "a metric is out of range");
   ensure(graph.logits == none || tensor_exists(graph.logits), "the logits are out of range");
@@ -137,6 +137,18 @@ void check_next(const Graph& graph, TensorId id) {
          fmt::format("tensor '{}' is used after its update", tensor.name));
 }
 
+/// What stands for a tensor in validation is a state like it.
+void check_evaluated(const Graph& graph, const Tensor& tensor) {
+  if (tensor.in_evaluation == none) return;
+  const Tensor& state = graph.tensors[tensor.in_evaluation];
+  ensure(tensor.producer != none && graph.nodes[tensor.producer].phase == Phase::forward &&
+             tensor.role == Role::activation,
+         fmt::format("tensor '{}' can not be another one in validation", tensor.name));
+  ensure(state.producer == none && state.role == Role::state && state.shape == tensor.shape &&
+             state.units == tensor.units && state.dtype == tensor.dtype && state.spatial == tensor.spatial,
+         fmt::format("tensor '{}' can not be '{}' in validation", tensor.name, state.name));
+}
+
 void check_nodes(const Graph& graph) {
   bool forward_over = false;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -163,6 +175,7 @@ void verify(const Graph& graph) {
     check_dtype(graph, tensor);
     check_role(graph, tensor);
     check_next(graph, static_cast<TensorId>(t));
+    check_evaluated(graph, tensor);
   }
   for (TensorId t : graph.metrics)
     ensure(graph.tensors[t].role == Role::metric && graph.tensors[t].shape.empty(),

@@ -1,5 +1,6 @@
 #include "base/error.hpp"
 #include "kernels/add.hpp"
+#include "kernels/batch_norm.hpp"
 #include "kernels/bias.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/conv2d.hpp"
@@ -50,6 +51,12 @@ const std::vector<Kernel>& fast_table() {
       {"silu_grad", run_silu_grad, nullptr},
       {"hard_swish", run_hard_swish, nullptr},
       {"hard_swish_grad", run_hard_swish_grad, nullptr},
+      {"channel_mean", run_channel_mean, scratch_channel_mean},
+      {"channel_variance", run_channel_variance, scratch_channel_mean},
+      {"batch_norm", run_batch_norm, scratch_batch_norm},
+      {"batch_norm_sums", run_batch_norm_sums, scratch_batch_norm_sums},
+      {"batch_norm_grad", run_batch_norm_grad, scratch_batch_norm_grad},
+      {"running_average", run_running_average, nullptr},
       {"max_pool", run_max_pool, nullptr},
       {"max_pool_grad", run_max_pool_grad, nullptr},
       {"avg_pool", run_avg_pool, nullptr},
@@ -108,6 +115,12 @@ const std::vector<Kernel>& reference_table() {
       {"silu_grad", reference::run_silu_grad, nullptr},
       {"hard_swish", reference::run_hard_swish, nullptr},
       {"hard_swish_grad", reference::run_hard_swish_grad, nullptr},
+      {"channel_mean", reference::run_channel_mean, nullptr},
+      {"channel_variance", reference::run_channel_variance, nullptr},
+      {"batch_norm", reference::run_batch_norm, nullptr},
+      {"batch_norm_sums", reference::run_batch_norm_sums, nullptr},
+      {"batch_norm_grad", reference::run_batch_norm_grad, nullptr},
+      {"running_average", reference::run_running_average, nullptr},
       {"max_pool", reference::run_max_pool, nullptr},
       {"max_pool_grad", reference::run_max_pool_grad, nullptr},
       {"avg_pool", reference::run_avg_pool, nullptr},

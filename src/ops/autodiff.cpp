@@ -91,6 +91,11 @@ NodeId Backward::id_of(const Node& node) const {
   return graph_.tensors[node.outputs.front()].producer;
 }
 
+void link_next(Graph& graph, TensorId value, TensorId next) {
+  graph.tensors[value].next = next;
+  graph.tensors[next].previous = value;
+}
+
 namespace {
 
 void check(const Sgd& optimizer) {
@@ -101,11 +106,6 @@ void check(const Sgd& optimizer) {
   at_least_zero("weight_decay", optimizer.weight_decay);
   if (optimizer.nesterov && optimizer.momentum == 0)
     fail("optimizer: nesterov, got momentum 0 expected a positive one. set momentum or drop nesterov");
-}
-
-void link(Graph& graph, TensorId value, TensorId next) {
-  graph.tensors[value].next = next;
-  graph.tensors[next].previous = value;
 }
 
 void append_update(Backward& backward, Graph& graph, const Sgd& optimizer, TensorId parameter) {
@@ -128,8 +128,8 @@ void append_update(Backward& backward, Graph& graph, const Sgd& optimizer, Tenso
                                       .inputs = inputs,
                                       .phase = Phase::update,
                                       .layer = graph.nodes[w.consumers.front()].layer});
-  link(graph, parameter, results[0]);
-  if (optimizer.momentum != 0) link(graph, inputs[3], results[1]);
+  link_next(graph, parameter, results[0]);
+  if (optimizer.momentum != 0) link_next(graph, inputs[3], results[1]);
 }
 
 } // namespace
@@ -141,7 +141,10 @@ void add_backward_and_update(Graph& graph, const Sgd& optimizer) {
   Backward backward(graph);
   std::vector<std::size_t> readers(graph.tensors.size()); // forward nodes whose backward is still to come
   for (std::size_t t = 0; t < readers.size(); ++t) readers[t] = graph.tensors[t].consumers.size();
-  for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+  const std::size_t forward_nodes = graph.nodes.size();
+  for (std::size_t n = 0; n < forward_nodes; ++n)
+    if (const auto update = find(graph.nodes[n].op).update_state) update(graph, Node(graph.nodes[n]));
+  for (std::size_t n = forward_nodes; n-- > 0;) {
     const Node node = graph.nodes[n]; // a copy: appending moves the nodes
     std::vector<TensorId> distinct;
     for (TensorId t : node.inputs)

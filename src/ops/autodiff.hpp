@@ -38,6 +38,9 @@ private:
   std::vector<int> expected_; ///< how many terms each tensor's gradient will have
 };
 
+/// Says that `next`, the result of an update node, becomes the value of a parameter or state in the next step.
+void link_next(graph::Graph& graph, graph::TensorId value, graph::TensorId next);
+
 /// Stochastic gradient descent as in PyTorch's torch.optim.SGD:
 ///   g ← g + weight_decay·w;  v ← momentum·v + g (v starts at 0);  g ← nesterov ? g + momentum·v : v;  w ← w − lr·g.
 /// lr is read from the `hyper` tensor, never baked in. weight_decay applies to weights and biases alike, as there.

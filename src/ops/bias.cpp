@@ -59,7 +59,7 @@ double flops_grad(const Graph& graph, const Node& node) {
 
 std::vector<Operator> bias_family() {
   return {{"bias", infer, form_forward, gradient, result_elements, {0}},
-          {"bias_grad", infer_grad, form_grad, nullptr, flops_grad}};
+          {"bias_grad", infer_grad, form_grad, nullptr, flops_grad, {}, true}};
 }
 
 } // namespace soybean::ops

@@ -92,8 +92,7 @@ bool has_batch(const Graph& graph, graph::TensorId id) {
     break;
   }
   const Node& producer = graph.nodes[tensor.producer];
-  if (producer.op.ends_with("_grad_weight") || producer.op == "bias_grad") return false;
-  return any_batch(graph, producer);
+  return !find(producer.op).sums_batch && any_batch(graph, producer);
 }
 
 Role role_of(const Node& node) {

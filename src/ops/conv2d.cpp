@@ -123,7 +123,7 @@ double flops_grad_weight(const Graph& graph, const Node& node) {
 std::vector<Operator> conv2d_family() {
   return {{"conv2d", infer, form_forward, gradient, flops_forward},
           {"conv2d_grad_input", infer_grad_input, form_grad_input, nullptr, flops_grad_input},
-          {"conv2d_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight}};
+          {"conv2d_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight, {}, true}};
 }
 
 } // namespace soybean::ops

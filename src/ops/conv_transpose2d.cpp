@@ -152,7 +152,7 @@ Shape result_size(const std::string& at, const Shape& image, const ConvTranspose
 std::vector<Operator> conv_transpose2d_family() {
   return {{"conv_transpose2d", infer, form_forward, gradient, flops_forward},
           {"conv_transpose2d_grad_input", infer_grad_input, form_grad_input, nullptr, flops_grad_input},
-          {"conv_transpose2d_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight}};
+          {"conv_transpose2d_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight, {}, true}};
 }
 
 TensorId conv_transpose2d_layer(Graph& graph, const std::string& name, TensorId x,

@@ -87,7 +87,7 @@ double flops_grad_weight(const Graph& graph, const Node& node) {
 std::vector<Operator> dense_family() {
   return {{"dense", infer, form_forward, gradient, flops_forward},
           {"dense_grad_input", infer_grad_input, form_grad_input, nullptr, flops_grad_input},
-          {"dense_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight}};
+          {"dense_grad_weight", infer_grad_weight, form_grad_weight, nullptr, flops_grad_weight, {}, true}};
 }
 
 } // namespace soybean::ops

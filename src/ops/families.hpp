@@ -11,6 +11,7 @@ std::vector<Operator> conv_transpose2d_family();
 std::vector<Operator> dense_family();
 std::vector<Operator> bias_family();
 std::vector<Operator> pointwise_family();
+std::vector<Operator> batch_norm_family();
 std::vector<Operator> pool_family();
 std::vector<Operator> dropout_family();
 std::vector<Operator> flatten_family();

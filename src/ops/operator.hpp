@@ -33,6 +33,10 @@ struct Operator {
   double (*flops)(const graph::Graph&, const graph::Node&);
   /// Result i may overwrite input in_place[i] when that input dies here (-1: none); same shape, tiling and layout.
   std::vector<int> in_place = {};
+  /// The results have no dim that runs over samples, though operands may: sums over them.
+  bool sums_batch = false;
+  /// Appends the update nodes of the state a forward node keeps whatever is trained (running statistics).
+  void (*update_state)(graph::Graph&, const graph::Node&) = nullptr;
 };
 
 const std::vector<Operator>& table();

@@ -25,9 +25,10 @@ bool is_persistent(const graph::Tensor& t) {
 
 class Lowering {
 public:
-  Lowering(const graph::Graph& graph, const plan::Plan& plan, Mode mode) : graph_(graph), plan_(plan), mode_(mode) {
+  Lowering(const graph::Graph& graph, const plan::Plan& plan, Mode mode) : graph_(graph), plan_(plan) {
     program_.mesh = plan.mesh;
     program_.training = mode == Mode::train;
+    active_ = graph::active_nodes(graph, program_.training);
     stored_.assign(graph.tensors.size(), -1);
     tilings_.reserve(graph.nodes.size());
     for (std::size_t n = 0; n < graph.nodes.size(); ++n)
@@ -46,7 +47,8 @@ public:
   }
 
 private:
-  bool included(NodeId node) const { return mode_ == Mode::train || graph_.nodes[node].phase == graph::Phase::forward; }
+  bool included(NodeId node) const { return active_[node] != 0; }
+  TensorId operand(TensorId tensor) const { return graph::operand(graph_, tensor, program_.training); }
 
   BufferId add_buffer(TensorId tensor, const Tiling& tiling, Life life) {
     std::string name = graph_.tensors[tensor].name + "@" + tiling::to_string(tiling);
@@ -79,7 +81,7 @@ private:
     const graph::Node& node = graph_.nodes[n];
     Instruction compute{.kind = Kind::compute, .node = n};
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      compute.inputs.push_back(needed(n, node.inputs[i], tilings_[n].inputs[i]));
+      compute.inputs.push_back(needed(n, operand(node.inputs[i]), tilings_[n].inputs[i]));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) compute.outputs.push_back(result(compute, i));
     program_.instructions.push_back(compute);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) store(n, node.outputs[i], compute.outputs[i]);
@@ -120,7 +122,8 @@ private:
     } else if (t.role == Role::metric) {
       ensure(t.consumers.empty(), "lowering: metric " + t.name + " is read by a node");
       stored_[tensor] = move(n, produced, tiling::replicated(plan_.mesh), -1, true);
-    } else if (std::any_of(t.consumers.begin(), t.consumers.end(), [&](NodeId c) { return included(c); })) {
+    } else if (operand(tensor) == tensor &&
+               std::any_of(t.consumers.begin(), t.consumers.end(), [&](NodeId c) { return included(c); })) {
       stored_[tensor] = move(n, produced, plan_.stored[tensor], -1, false);
     }
   }
@@ -183,8 +186,8 @@ private:
 
   const graph::Graph& graph_;
   const plan::Plan& plan_;
-  Mode mode_;
   Program program_;
+  std::vector<char> active_;                               // per node
   std::vector<ops::OperandTilings> tilings_;               // per node
   std::vector<BufferId> stored_;                           // per tensor, -1: not there (yet)
   std::map<std::pair<TensorId, Tiling>, BufferId> copies_; // fed buffers and copies made so far

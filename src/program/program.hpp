@@ -52,8 +52,9 @@ struct Program {
 
 enum class Mode : std::uint8_t { train, evaluate };
 
-/// Turns a graph and its plan into the program of a training step or of a validation batch (forward nodes only, same
-/// tilings). Redistributions follow tiling::path; each needed copy is made once and freed after its last use.
+/// Turns a graph and its plan into the program of a training step or of a validation batch (the nodes
+/// graph::active_nodes names, same tilings). Redistributions follow tiling::path; each needed copy is made once and
+/// freed after its last use.
 Program lower(const graph::Graph& graph, const plan::Plan& plan, Mode mode);
 
 /// A pass rewrites a program in place; `passes()` lists them in order. Any may be skipped by name.

@@ -42,6 +42,7 @@ public:
   Verifier(const graph::Graph& graph, const Program& program)
       : graph_(graph),
         program_(program),
+        active_(graph::active_nodes(graph, program.training)),
         holds_(program.buffers.size(), graph::none),
         written_(program.buffers.size(), 0),
         freed_(program.buffers.size(), 0),
@@ -162,8 +163,9 @@ private:
     require(i.inputs.size() == needed.size() && i.outputs.size() == node.outputs.size(), "operands of " + node.name);
     for (std::size_t k = 0; k < i.inputs.size(); ++k) {
       read(i.inputs[k]);
-      require(holds_[i.inputs[k]] == needed[k], fmt::format("{} reads {} where it needs {}", node.name,
-                                                            name(i.inputs[k]), graph_.tensors[needed[k]].name));
+      const TensorId operand = graph::operand(graph_, needed[k], program_.training);
+      require(holds_[i.inputs[k]] == operand,
+              fmt::format("{} reads {} where it needs {}", node.name, name(i.inputs[k]), graph_.tensors[operand].name));
     }
     for (std::size_t k = 0; k < i.outputs.size(); ++k) write(i.outputs[k], i);
     for (std::size_t k = 0; k < i.outputs.size(); ++k) {
@@ -214,7 +216,7 @@ private:
     under_way_.erase(i.token);
   }
 
-  bool expected(graph::NodeId n) const { return program_.training || graph_.nodes[n].phase == graph::Phase::forward; }
+  bool expected(graph::NodeId n) const { return active_[n] != 0; }
 
   void check_end() const {
     require(under_way_.empty(), "a redistribution is never waited for");
@@ -239,6 +241,7 @@ private:
 
   const graph::Graph& graph_;
   const Program& program_;
+  std::vector<char> active_; // per node
   std::size_t at_ = 0;
   graph::NodeId last_node_ = -1;
   std::vector<TensorId> holds_; // per buffer; none: not written yet, or its memory was given to another

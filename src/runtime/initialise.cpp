@@ -22,6 +22,8 @@ double draw(const graph::Initializer& init, const philox::Stream& stream, std::i
     return (2 * philox::uniform(stream, i) - 1) * init.scale;
   case graph::Init::normal:
     return philox::normal(stream, i) * init.scale;
+  case graph::Init::constant:
+    return init.scale;
   }
   return 0;
 }
@@ -40,7 +42,7 @@ std::int64_t global_index(const Box& box, const Shape& global, std::int64_t k) {
 template<class T>
 void fill(const device::Exec& exec, const graph::Tensor& tensor, const device::TensorView& view, std::uint64_t seed) {
   const philox::Stream stream{seed, hash_text(tensor.name), 0};
-  const bool zeros = tensor.role == graph::Role::state || tensor.init.kind == graph::Init::zeros;
+  const bool zeros = tensor.init.kind == graph::Init::zeros;
   const std::int64_t total = view.size();
   if (total == 0) return;
   const std::int64_t rows = view.box.extents.empty() ? 1 : view.box.extents[0];

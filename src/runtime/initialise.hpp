@@ -7,8 +7,8 @@
 namespace soybean::runtime {
 
 /// Element i (logical, global, row-major) of parameter t is a function of (seed, hash of t's name, i) by Philox:
-/// uniform in [-scale, scale) or normal · scale as its Initializer says, computed in double, then rounded. States
-/// become zeros.
+/// uniform in [-scale, scale), normal · scale or constant as its Initializer says, computed in double, then rounded.
+/// States likewise; most begin as zeros.
 void initialise_parameters(const graph::Graph& graph, const Executor& executor, std::uint64_t seed);
 
 } // namespace soybean::runtime

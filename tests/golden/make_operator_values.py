@@ -219,6 +219,46 @@ convolution("conv_transpose2d_grouped", ["conv_transpose2d", "channels = 6", "ke
             lambda x, w, b: F.conv_transpose2d(x, w, b, (1, 2), 0, 0, 2, (2, 1)), (3, 2), 6)
 
 
+def batch_norm(run, name, x, eps=1e-5, momentum=0.1, affine=True):
+    """Layer `name` in training and in validation; notes its next running statistics."""
+    channels = x.shape[1]
+    mean = run.source(f"{name}.running_mean", channels)
+    var = run.source(f"{name}.running_var", channels, low=0.2)
+    weight = run.parameter(f"{name}.weight", channels) if affine else None
+    bias = run.parameter(f"{name}.bias", channels) if affine else None
+    run.evaluated[name] = F.batch_norm(x, mean, var, weight, bias, False, momentum, eps)
+    next_mean, next_var = mean.clone(), var.clone()
+    y = F.batch_norm(x, next_mean, next_var, weight, bias, True, momentum, eps)
+    run.values.update({name: y, f"{name}.running_mean.next": next_mean, f"{name}.running_var.next": next_var})
+    return y
+
+
+@case("batch_norm", '  { op = "batch_norm", name = "y", activation = "tanh" },\n  { op = "flatten" },', batch=3)
+def _(run):
+    return flat(torch.tanh(batch_norm(run, "y", run.x)))
+
+
+@case("batch_norm_keys", '  { op = "batch_norm", name = "y", eps = 0.02, momentum = 0.35, affine = false },\n'
+      '  { op = "flatten" },')
+def _(run):
+    return flat(batch_norm(run, "y", run.x, eps=0.02, momentum=0.35, affine=False))
+
+
+@case("batch_norm_features", """  { op = "dense", name = "a", units = 4 },
+  { op = "batch_norm", name = "n", activation = "relu" },
+  { op = "dense", name = "b", units = 3, bias = false },
+  { op = "batch_norm", name = "m", momentum = 1 },""", sample=(5,), batch=4)
+def _(run):
+    a = F.linear(run.x, run.parameter("a.weight", 4, 5), run.parameter("a.bias", 4))
+    n = F.relu(batch_norm(run, "n", a))
+    m = batch_norm(run, "m", F.linear(n, run.parameter("b.weight", 3, 4)), momentum=1)
+    # In validation the second layer reads what the first gives there.
+    running = [run.inputs[f"m.running_{s}"] for s in ("mean", "var")]
+    evaluated = F.linear(F.relu(run.evaluated["n"]), run.parameters["b.weight"])
+    run.evaluated["m"] = F.batch_norm(evaluated, *running, run.parameters["m.weight"], run.parameters["m.bias"])
+    return m
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,9 @@ Graph with_factor(const Graph& model) {
     const std::vector<TensorId> results = ops::append(graph, std::move(copy));
     for (std::size_t i = 0; i < results.size(); ++i) mapped[node.outputs[i]] = results[i];
   }
+  for (std::size_t t = 0; t < model.tensors.size(); ++t)
+    if (const TensorId state = model.tensors[t].in_evaluation; state != graph::none)
+      graph.tensors[mapped[t]].in_evaluation = mapped[state];
   for (TensorId t : model.metrics) graph.metrics.push_back(mapped[t]);
   graph.logits = mapped[model.logits];
   return graph;

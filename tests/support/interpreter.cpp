@@ -124,8 +124,8 @@ double source_value(const Graph& graph, const Tensor& tensor, const philox::Stre
     return tensor.shape[0] > 1 && i == tensor.shape[0] - 1 ? 0 : 1 / static_cast<double>(tensor.shape[0]);
   case Role::hyper:
     return i == 0 ? 0.1 : 3;
-  default:
-    return static_cast<float>(2 * draw - 1);
+  default: // what begins as a constant, as variances do, stays positive
+    return static_cast<float>(tensor.init.kind == graph::Init::constant ? 0.5 + draw : 2 * draw - 1);
   }
 }
 
@@ -196,10 +196,12 @@ void run_node(const device::Exec& exec, const Graph& graph, const Node& node, st
 }
 
 void run_serial(const device::Exec& exec, const Graph& graph, Values& values, Part part, const NodeOptions& options) {
-  for (const Node& node : graph.nodes) {
-    if (part == Part::forward && node.phase != graph::Phase::forward) continue;
+  const std::vector<char> active = graph::active_nodes(graph, options.training);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (!active[n] || (part == Part::forward && node.phase != graph::Phase::forward)) continue;
     std::vector<TensorView> inputs, outputs;
-    for (graph::TensorId t : node.inputs) inputs.push_back(values[t].view());
+    for (graph::TensorId t : node.inputs) inputs.push_back(values[graph::operand(graph, t, options.training)].view());
     for (graph::TensorId t : node.outputs) outputs.push_back(values[t].view());
     run_node(exec, graph, node, inputs, outputs, options);
   }

@@ -49,7 +49,8 @@ using Values = std::vector<Block>; ///< one whole block per tensor of a graph
 Values allocate(const graph::Graph& graph);
 
 /// Fills every tensor without producer, each element a function of (seed, tensor name, logical index): inputs,
-/// parameters and state uniform in [-1, 1) (rounded to float in every precision), labels any class, sample weights
+/// parameters and state uniform in [-1, 1), those that begin as a constant in [0.5, 1.5) (rounded to float in every
+/// precision), labels any class, sample weights
 /// 1/batch but 0 for the last of several rows, hyper (0.1, 3).
 void fill_sources(const graph::Graph& graph, Values& values, std::uint64_t seed);
 
@@ -63,7 +64,7 @@ void run_node(const device::Exec& exec, const graph::Graph& graph, const graph::
               const NodeOptions& options = {});
 
 enum class Part { forward, everything };
-/// Runs the nodes of a graph in order on whole tensors.
+/// Runs the nodes of a graph in order on whole tensors; not in training: those that validation needs.
 void run_serial(const device::Exec& exec, const graph::Graph& graph, Values& values, Part part = Part::everything,
                 const NodeOptions& options = {});
 

@@ -3,6 +3,7 @@
 #include "base/philox.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
+#include "ops/norm_layers.hpp"
 
 #include <fmt/format.h>
 
@@ -56,7 +57,10 @@ private:
     const std::int64_t layers = between(1, options_.layers);
     x = convolution(x, between(1, 8)); // at least one layer with parameters
     for (std::int64_t i = 1; i < layers; ++i) {
-      switch (between(0, 8)) {
+      switch (between(0, 9)) {
+      case 9:
+        x = batch_norm(x);
+        break;
       case 0:
       case 1:
         x = convolution(x, between(1, 8));
@@ -171,6 +175,14 @@ private:
     return ops::upsample_layer(graph_, name("upsample"), x, options);
   }
 
+  /// A batch norm where a channel has more than one value; eps keeps what hardly varies from being blown up.
+  TensorId batch_norm(TensorId x) {
+    if (volume(shape(x)) / shape(x)[1] < 2) return pointwise(x);
+    return activation(ops::batch_norm_layer(
+        graph_, name("norm"), x,
+        {.eps = chance(50) ? 0.1 : 0.01, .momentum = 0.1 * static_cast<double>(between(0, 10)), .affine = chance(70)}));
+  }
+
   TensorId pool(TensorId x) {
     ops::PoolOptions options;
     Pair stride{1, 1};
@@ -236,6 +248,7 @@ private:
         x = ops::mul_layer(graph_, name("mul"), gate, x);
       }
       if (chance(25)) x = pointwise(x);
+      if (chance(20)) x = batch_norm(x);
     }
     return ops::dense_layer(graph_, name("dense"), x, {.units = between(2, 11), .bias = chance(70)});
   }

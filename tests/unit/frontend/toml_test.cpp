@@ -226,6 +226,10 @@ TEST(BuildGraphErrors, MissingAndWrongKeys) {
             "m.toml:4: model.layers[0].slope, got -0.1 (number) expected a number of at least 0");
   EXPECT_EQ(error_of("{ op = \"elu\", alpha = -1 },\n"),
             "m.toml:4: model.layers[0].alpha, got -1 (integer) expected a number of at least 0");
+  EXPECT_EQ(error_of("{ op = \"batch_norm\", eps = 0 },\n"),
+            "m.toml:4: model.layers[0].eps, got 0 (integer) expected a number above 0");
+  EXPECT_EQ(error_of("{ op = \"batch_norm\", momentum = 2 },\n"),
+            "m.toml:4: model.layers[0].momentum, got 2 (integer) expected at least 0 and at most 1");
   EXPECT_EQ(error_of("{ op = \"gelu\", approximate = \"tan\" },\n"),
             "m.toml:4: model.layers[0].approximate, got \"tan\" (string) expected one of none, tanh. did you mean "
             "\"tanh\"?");

@@ -116,6 +116,7 @@ TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
                                                        {"softmax_cross_entropy", "b"},
                                                        {"softmax_cross_entropy_grad", "b"},
                                                        {"bias_grad", "b c"},
+                                                       {"running_average", "c"},
                                                        {"global_avg_pool_grad", "b c"},
                                                        {"flatten_grad", "b c"},
                                                        {"concat", "b"},

@@ -4,6 +4,7 @@
 #include "graph/graph.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
+#include "ops/norm_layers.hpp"
 
 #include <fmt/format.h>
 
@@ -74,6 +75,7 @@ inline graph::Graph every_operator() {
   x = slice_layer(g, "slice", concat_layer(g, "concat", {x, a}), 2, 8);
   x = reshape_layer(g, "reshape", permute_layer(g, "permute", x, {0, 1, 3, 2}), {4, 6, 4});
   x = upsample_layer(g, "up", pad_layer(g, "pad", x, {1, 0, 0, 2}), {.scale = Pair{2, 2}});
+  x = batch_norm_layer(g, "bn", x, {});
   x = conv_transpose2d_layer(g, "transposed", x, {.channels = 6, .kernel = {2, 2}, .stride = {2, 2}});
   x = global_avg_pool_layer(g, "gap", x);
   x = flatten_layer(g, "flat", x);

@@ -435,4 +435,71 @@ TEST(InferActivations, RefuseAttributesThatAreNot) {
             "layer 'act' (gelu): approximate, got 'sigmoid' expected none or tanh");
 }
 
+TEST(InferBatchNorm, MakesStatisticsParametersAndState) {
+  Graph g{.name = "bn"};
+  const TensorId x =
+      conv2d_layer(g, "c", input_source(g, 4, {6, 3, 3}), {.channels = 6, .kernel = {1, 1}, .groups = 2});
+  const TensorId y = batch_norm_layer(g, "bn", x, {});
+  EXPECT_EQ(g.tensors[y].shape, (Shape{4, 6, 3, 3}));
+  EXPECT_EQ(g.tensors[y].spatial, 9);
+  for (const char* name : {"bn.mean", "bn.variance", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"}) {
+    EXPECT_EQ(tensor(g, name).shape, (Shape{6})) << name;
+    EXPECT_EQ(tensor(g, name).units, (Shape{3})) << name;
+  }
+  EXPECT_EQ(g.tensors[tensor(g, "bn.mean").in_evaluation].name, "bn.running_mean");
+  EXPECT_EQ(g.tensors[tensor(g, "bn.variance").in_evaluation].name, "bn.running_var");
+  EXPECT_EQ(tensor(g, "bn.running_var").init.scale, 1);
+  loss_layer(g, flatten_layer(g, "flat", y));
+  add_backward_and_update(g, {});
+  const graph::Node& update = node(g, "bn.running_var");
+  EXPECT_EQ(update.op, "running_average");
+  EXPECT_DOUBLE_EQ(update.attributes.real("factor"), 36.0 / 35.0);
+  EXPECT_EQ(tensor(g, "bn.running_var.next").previous, graph::find_tensor(g, "bn.running_var"));
+  EXPECT_EQ(graph::parameter_count(g), 6 * 3 + 6 + 12);
+  ops::verify(g);
+}
+
+TEST(InferBatchNorm, RunningStatisticsFollowEvenWhereNothingIsTrained) {
+  Graph g{.name = "bn"};
+  const TensorId x = batch_norm_layer(g, "bn", input_source(g, 4, {5}), {.affine = false});
+  loss_layer(g, dense_layer(g, "fc", x, {.units = 3}));
+  add_backward_and_update(g, {});
+  EXPECT_NE(graph::find_tensor(g, "bn.running_mean.next"), graph::none);
+  EXPECT_EQ(graph::find_tensor(g, "bn.sums.bias"), graph::none);
+}
+
+TEST(InferBatchNorm, ValidationNeedsNoStatisticsOfTheBatch) {
+  Graph g{.name = "bn"};
+  const TensorId x = batch_norm_layer(g, "bn", input_source(g, 4, {5}), {});
+  loss_layer(g, dense_layer(g, "fc", x, {.units = 3}));
+  add_backward_and_update(g, {});
+  const std::vector<char> active = graph::active_nodes(g, false);
+  std::string names;
+  for (std::size_t n = 0; n < g.nodes.size(); ++n)
+    if (active[n]) names += g.nodes[n].name + " ";
+  EXPECT_EQ(names, "bn fc fc.bias_add loss ");
+  EXPECT_EQ(graph::operand(g, graph::find_tensor(g, "bn.mean"), false), graph::find_tensor(g, "bn.running_mean"));
+  EXPECT_EQ(graph::operand(g, graph::find_tensor(g, "bn.mean"), true), graph::find_tensor(g, "bn.mean"));
+}
+
+TEST(InferBatchNorm, RefusesWhatHasNoStatistics) {
+  const auto of = [](std::int64_t batch, const Shape& sample, const BatchNormOptions& options) {
+    return error_of([&] {
+      Graph g{.name = "bad"};
+      batch_norm_layer(g, "bn", input_source(g, batch, sample), options);
+    });
+  };
+  EXPECT_EQ(of(1, {4}, {}),
+            "layer 'bn' (batch_norm): batch, got 1 value per channel (1x4) expected at least 2. take a larger batch");
+  EXPECT_EQ(of(2, {4}, {.eps = 0}), "layer 'bn' (batch_norm): eps, got 0 expected a number above 0");
+  EXPECT_EQ(of(2, {4}, {.momentum = 1.5}),
+            "layer 'bn' (batch_norm): momentum, got 1.5 expected at least 0 and at most 1");
+  EXPECT_EQ(error_of([&] {
+              Graph g{.name = "bad"};
+              batch_norm_layer(g, "bn", flatten_layer(g, "f", input_source(g, 2, {3, 2, 2})), {});
+            }),
+            "layer 'bn' (batch_norm): input, got a flattened image expected an image or a plain vector. put it before "
+            "the flatten layer");
+}
+
 } // namespace
