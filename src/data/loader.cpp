@@ -67,15 +67,18 @@ struct Scratch {
 
 } // namespace
 
-struct BatchSource::Shared {
-  explicit Shared(int threads) : workers(threads), scratch(static_cast<std::size_t>(threads)) {}
+struct BatchSource::Own {
+  explicit Own(int threads) : workers(threads), scratch(static_cast<std::size_t>(threads)) {}
   Workers workers;
   std::vector<Scratch> scratch;
 };
 
 BatchSource::BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split,
                          int threads)
-    : reader_(&reader), options_(&options), order_(order), split_(split), shared_(std::make_shared<Shared>(threads)) {}
+    : reader_(&reader), options_(&options), order_(order), split_(split), own_(std::make_unique<Own>(threads)) {}
+
+BatchSource::BatchSource(BatchSource&&) noexcept = default;
+BatchSource::~BatchSource() = default;
 
 BatchSource BatchSource::training(const Reader& reader, const config::DataOptions& options, Order order, int threads) {
   return {reader, options, order, Split::train, threads};
@@ -134,7 +137,7 @@ void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* ou
   if (rows == 0 || row_size == 0) return;
   const bool augmented = split_ == Split::train && !options_->augment.empty();
   const auto read = [&](auto* values) {
-    shared_->workers.run(rows, [&](std::int64_t row, int worker) {
+    own_->workers.run(rows, [&](std::int64_t row, int worker) {
       const std::int64_t id = sample(step, first + row);
       if (augmented)
         read_augmented(id, (step * order_.batch + first + row) / order_.samples, inner, worker,
@@ -157,7 +160,7 @@ void BatchSource::read_rows(std::span<const std::int64_t> ids, const Box& part, 
 template<class T>
 void BatchSource::read_augmented(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const {
   const Info& info = reader_->info();
-  Scratch& scratch = shared_->scratch[static_cast<std::size_t>(worker)];
+  Scratch& scratch = own_->scratch[static_cast<std::size_t>(worker)];
   Picture<T>& picture = scratch.picture(T{});
   const Shape shape = reader_->read_whole(split_, id, fit_for(options_->augment), dtype_of<T>, scratch.raw);
   ensure(shape.size() == 3, "augmentation of what is no image");
@@ -177,7 +180,7 @@ void BatchSource::read_augmented(std::int64_t id, std::int64_t epoch, const Box&
 }
 
 Loader::Loader(BatchSource source, std::vector<Part> parts, std::int64_t first, std::int64_t depth)
-    : source_(source), parts_(std::move(parts)), depth_(depth), next_read_(first) {
+    : source_(std::move(source)), parts_(std::move(parts)), depth_(depth), next_read_(first) {
   if (depth_ > 0) thread_ = std::thread([this] { work(); });
 }
 

@@ -34,8 +34,8 @@ struct Batch {
   std::vector<std::vector<std::byte>> parts;
 };
 
-/// Batches, read on the calling thread and threads − 1 others. `reader` and `options` are to outlive it; copies share
-/// threads and scratch memory, so only one of them may read at a time.
+/// Batches, read on the calling thread and threads − 1 others. `reader` and `options` are to outlive it. One
+/// batch at a time: threads and their memory are its own, so it can be moved but not copied.
 class BatchSource {
 public:
   /// Training batches: step s takes the samples that `order` names, augmented, each row with weight 1/batch.
@@ -44,11 +44,14 @@ public:
   static BatchSource validation(const Reader& reader, const config::DataOptions& options, std::int64_t batch,
                                 int threads = 1);
 
+  BatchSource(BatchSource&&) noexcept;
+  ~BatchSource();
+
   std::int64_t steps() const; ///< validation only: batches that cover the split
   void read(std::int64_t step, const std::vector<Part>& parts, Batch& batch) const;
 
 private:
-  struct Shared; ///< threads, and memory for each of them
+  struct Own; ///< threads, and memory for each of them
   BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split, int threads);
   std::int64_t sample(std::int64_t step, std::int64_t row) const;
   double weight(std::int64_t step, std::int64_t row) const;
@@ -62,7 +65,7 @@ private:
   const config::DataOptions* options_;
   Order order_;
   Split split_;
-  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Own> own_;
 };
 
 /// Reads steps first, first + 1, … up to `depth` ahead (0: on the calling thread). Errors of the thread surface in

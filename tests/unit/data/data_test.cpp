@@ -173,8 +173,9 @@ std::vector<Part> all_parts(std::int64_t batch) {
 TEST(Loader, ThreadGivesTheSameBatchesAsTheCallingThread) {
   const auto reader = make_synthetic_reader(small_set());
   const config::DataOptions options;
-  const BatchSource source = BatchSource::training(*reader, options, {20, 6, 3, true});
-  Loader ahead(source, all_parts(6), 2, 3), direct(source, all_parts(6), 2, 0);
+  const Order order{20, 6, 3, true};
+  Loader ahead(BatchSource::training(*reader, options, order), all_parts(6), 2, 3);
+  Loader direct(BatchSource::training(*reader, options, order), all_parts(6), 2, 0);
   for (int step = 2; step < 12; ++step) {
     const Batch& a = ahead.next();
     const Batch& b = direct.next();
