@@ -4,9 +4,11 @@
 #include "config/options.hpp"
 #include "frontend/layers.hpp"
 #include "ops/layers.hpp"
+#include "ops/losses.hpp"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,6 +44,40 @@ public:
     results_["input"] = input;
   }
   TensorId last() const { return last_; }
+  /// The result of the layer that `key` of a table names.
+  TensorId result_of(const Table& table, std::string_view key, const std::string& name) const {
+    const auto found = results_.find(name);
+    if (found != results_.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [earlier, result] : results_) known.push_back(earlier);
+    const std::string meant = config::nearest(name, known);
+    table.reject(key, "names of earlier layers",
+                 fmt::format("there is no '{}' before this layer{}", name,
+                             meant.empty() ? "" : fmt::format(". did you mean '{}'?", meant)));
+  }
+  /// Gives out a name: the table's, checked; else `<op>_<n>`, n counting the layers of that op from 1.
+  std::string name_of(const Table& table, const std::string& op) {
+    const std::int64_t n = ++counts_[op];
+    if (!table.has("name")) {
+      std::string name = fmt::format("{}_{}", op, n);
+      while (names_.contains(name)) name = fmt::format("{}_{}", op, ++counts_[op]);
+      names_.insert(name);
+      return name;
+    }
+    const std::string name = table.text("name", required);
+    const bool good =
+        !name.empty() && name.front() != '.' && name.back() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+                 c == '.';
+        });
+    if (!good) table.reject("name", "letters, digits, '_', '-' and '.'");
+    for (std::string_view reserved : {"input", "labels", "sample_weights", "hyper", "loss"})
+      if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved", name));
+    if (names_.contains(name))
+      table.reject("name", "a name no other layer has", "layers inside a repeat are best left unnamed");
+    names_.insert(name);
+    return name;
+  }
 
   void add_layers(const Table& parent, std::string_view key) {
     const std::vector<Table> layers = parent.tables(key);
@@ -143,41 +179,6 @@ private:
     return inputs;
   }
 
-  TensorId result_of(const Table& table, std::string_view key, const std::string& name) const {
-    const auto found = results_.find(name);
-    if (found != results_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [earlier, result] : results_) known.push_back(earlier);
-    const std::string meant = config::nearest(name, known);
-    table.reject(key, "names of earlier layers",
-                 fmt::format("there is no '{}' before this layer{}", name,
-                             meant.empty() ? "" : fmt::format(". did you mean '{}'?", meant)));
-  }
-
-  /// The given name, checked; else `<op>_<n>`, n counting the layers of that op from 1.
-  std::string name_of(const Table& table, const std::string& op) {
-    const std::int64_t n = ++counts_[op];
-    if (!table.has("name")) {
-      std::string name = fmt::format("{}_{}", op, n);
-      while (names_.contains(name)) name = fmt::format("{}_{}", op, ++counts_[op]);
-      names_.insert(name);
-      return name;
-    }
-    const std::string name = table.text("name", required);
-    const bool good =
-        !name.empty() && name.front() != '.' && name.back() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
-          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-                 c == '.';
-        });
-    if (!good) table.reject("name", "letters, digits, '_', '-' and '.'");
-    for (std::string_view reserved : {"input", "labels", "sample_weights", "hyper", "loss"})
-      if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved", name));
-    if (names_.contains(name))
-      table.reject("name", "a name no other layer has", "layers inside a repeat are best left unnamed");
-    names_.insert(name);
-    return name;
-  }
-
   static const LayerKind* find_kind(std::string_view op) {
     for (const LayerKind& kind : layer_kinds())
       if (kind.op == op) return &kind;
@@ -207,22 +208,86 @@ private:
   std::map<std::string, std::int64_t> counts_;
 };
 
+/// What the model is trained for: key `loss`, a word or a table, or `losses`, a list of tables.
+class Losses {
+public:
+  explicit Losses(const Table& model) : model_(model) {
+    if (model.has("losses")) {
+      if (model.has("loss")) model.reject("losses", "either loss or losses", "remove one of them");
+      tables_ = model.tables("losses");
+      if (tables_.empty()) model.reject("losses", "at least one loss");
+    } else if (model.has_table("loss")) {
+      tables_.push_back(model.table("loss"));
+    } else {
+      terms_.push_back({.op = model.word("loss", required, words())});
+    }
+    for (const Table& table : tables_) terms_.push_back(read(table));
+    if (!model.has("top_k")) return;
+    top_k_ = model.integer("top_k", required, {.low = 2});
+    if (std::none_of(terms_.begin(), terms_.end(), [](const auto& t) { return t.op == "softmax_cross_entropy"; }))
+      model.reject("top_k", "a loss of classes with it", "use loss = \"softmax_cross_entropy\"");
+  }
+
+  /// Appends them after the layers. Without key `input` a loss is of the last layer's result.
+  void add(graph::Graph& graph, Builder& builder) {
+    const bool several = model_.has("losses");
+    if (!several) builder.expect_all_used();
+    std::optional<std::size_t> main;
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      ops::LossTerm& term = terms_[i];
+      term.input = builder.last();
+      if (several && tables_[i].has("input"))
+        term.input = builder.result_of(tables_[i], "input", tables_[i].text("input", required));
+      if (several) term.name = builder.name_of(tables_[i], "loss");
+      if (!main && term.input == builder.last()) main = i;
+    }
+    if (top_k_ > 0 && terms_[main.value_or(0)].op != "softmax_cross_entropy")
+      model_.reject("top_k", "the main loss to be one of classes", "that is the one of the last layer");
+    at(several ? model_.where("losses") : model_.where("loss"),
+       [&] { ops::add_losses(graph, {.terms = terms_, .main = main.value_or(0), .top_k = top_k_}); });
+    if (several) builder.expect_all_used();
+  }
+
+private:
+  static config::Words words() { return {.now = {"softmax_cross_entropy", "mse", "binary_cross_entropy"}}; }
+
+  ops::LossTerm read(const Table& table) const {
+    ops::LossTerm term{.op = table.word("op", required, words())};
+    const bool classes = term.op == "softmax_cross_entropy";
+    if (model_.has("losses")) {
+      table.known({"input", "weight", "name"});
+      term.weight = table.real("weight", 1.0);
+      if (term.weight <= 0) table.reject("weight", "more than 0", "leave out a loss that does not count");
+    }
+    if (classes) {
+      term.label_smoothing = table.real("label_smoothing", 0.0);
+      if (term.label_smoothing < 0 || term.label_smoothing > 1) table.reject("label_smoothing", "between 0 and 1");
+    } else {
+      term.against_samples =
+          table.word("target", "labels", {.now = {"labels", "input"}, .later = {"targets"}}) == "input";
+    }
+    return term;
+  }
+
+  Table model_;
+  std::vector<Table> tables_;
+  std::vector<ops::LossTerm> terms_;
+  std::int64_t top_k_ = 0;
+};
+
 } // namespace
 
 graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed) {
-  model.known({"name", "input", "layers", "loss", "bias", "init"});
+  model.known({"name", "input", "layers", "loss", "losses", "top_k", "bias", "init"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
   if (sample.size() != 1 && sample.size() != 3) model.reject("input", "[features] or [channels, height, width]");
   Builder builder(graph,
                   {.bias = model.boolean("bias", true), .init = read_init(model, ops::Scheme::standard), .seed = seed});
-  const std::string loss =
-      model.word("loss", required,
-                 {.now = {"softmax_cross_entropy"}, .later = {"mean_squared_error", "mse", "binary_cross_entropy"}});
+  Losses losses(model);
   at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
   builder.add_layers(model, "layers");
-  builder.expect_all_used();
-  at(model.where("loss"), [&] { ops::loss_layer(graph, builder.last()); });
+  losses.add(graph, builder);
   graph::verify(graph);
   return graph;
 }

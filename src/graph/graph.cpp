@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace soybean::graph {
 namespace {
 
@@ -99,6 +101,8 @@ std::string to_string(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors) text += line(graph, tensor);
   for (const Node& node : graph.nodes) text += line(graph, node);
   if (!graph.metrics.empty()) text += fmt::format("metrics {}\n", names(graph, graph.metrics));
+  if (!graph.only_in_training.empty())
+    text += fmt::format("only in training {}\n", names(graph, graph.only_in_training));
   if (graph.logits != none) text += fmt::format("logits {}\n", graph.tensors[graph.logits].name);
   return text;
 }
@@ -114,7 +118,9 @@ std::vector<char> active_nodes(const Graph& graph, bool training) {
   const auto mark = [&](TensorId t) {
     if (graph.tensors[t].producer != none) active[graph.tensors[t].producer] = 1;
   };
-  for (TensorId t : graph.metrics) mark(t);
+  for (TensorId t : graph.metrics)
+    if (std::find(graph.only_in_training.begin(), graph.only_in_training.end(), t) == graph.only_in_training.end())
+      mark(t);
   for (std::size_t n = graph.nodes.size(); n-- > 0;)
     if (active[n])
       for (TensorId t : graph.nodes[n].inputs) mark(operand(graph, t, training));

@@ -102,7 +102,9 @@ struct Graph {
   std::vector<Node> nodes; ///< in execution order
   std::vector<Layer> layers;
   std::vector<TensorId> metrics; ///< read by the host after each step: loss first, then correct
-  TensorId logits = none;        ///< what the loss is computed from
+  /// Metrics that validation does not compute: the losses of auxiliary heads, and their sum with the main one.
+  std::vector<TensorId> only_in_training;
+  TensorId logits = none; ///< what the (main) loss is computed from
 };
 
 /// Stable text, one line per tensor and node. Golden tests and hashes rest on it.
@@ -115,7 +117,7 @@ void verify(const Graph& graph);
 /// What a node that names `tensor` as an operand reads: in validation the state that stands for it, if there is one.
 TensorId operand(const Graph& graph, TensorId tensor, bool training);
 /// Per node, whether it is computed: in training all are, in validation those of the forward phase that lead to a
-/// metric.
+/// metric of it.
 std::vector<char> active_nodes(const Graph& graph, bool training);
 
 std::int64_t bytes(const Tensor& tensor);                        ///< of the whole tensor

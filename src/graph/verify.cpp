@@ -180,6 +180,9 @@ void verify(const Graph& graph) {
   for (TensorId t : graph.metrics)
     ensure(graph.tensors[t].role == Role::metric && graph.tensors[t].shape.empty(),
            fmt::format("metric '{}' is not a scalar of role metric", graph.tensors[t].name));
+  for (TensorId t : graph.only_in_training)
+    ensure(std::find(graph.metrics.begin(), graph.metrics.end(), t) != graph.metrics.end(),
+           "what is only computed in training is no metric");
 }
 
 } // namespace soybean::graph

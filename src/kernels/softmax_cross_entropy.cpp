@@ -46,9 +46,24 @@ KOKKOS_INLINE_FUNCTION bool is_first_maximum(const Team& team, const float* x, c
   return first;
 }
 
-/// One row of the loss: terms[2 row] its weighted loss, terms[2 row + 1] whether it is right.
+/// How many classes come before `label`: greater ones, and equal ones of a smaller number.
+template<class Team>
+KOKKOS_INLINE_FUNCTION double rank_of(const Team& team, const float* x, const Columns& columns, std::int64_t label) {
+  const float value = x[columns.physical(label)];
+  return team.sum(columns.classes, [&](std::int64_t i) {
+    const std::int64_t k = i % columns.channels * columns.spatial + i / columns.channels;
+    return x[i] > value || (x[i] == value && k < label) ? 1 : 0;
+  });
+}
+
+constexpr std::int64_t row_terms = 3;
+
+/// One row of the loss: terms[3 row] its weighted loss, terms[3 row + 1] whether it is right, terms[3 row + 2] whether
+/// the label is among the first top_k.
 struct LossRow {
   Columns columns;
+  double smoothing;
+  std::int64_t top_k;
   const float *x, *weights;
   const std::int32_t* labels;
   double* terms;
@@ -58,31 +73,40 @@ struct LossRow {
     const float* logits = x + row * columns.classes;
     const std::int64_t label = labels[row];
     const double weight = weights[row];
-    double term = 0, right = 0;
+    double term = 0, right = 0, among = 0;
     if (weight != 0 && columns.contains(label)) {
       const float most = team.max(columns.classes, [&](std::int64_t k) { return logits[k]; });
       const double sum = team.sum(columns.classes, [&](std::int64_t k) { return device::math::exp(logits[k] - most); });
-      term = weight * (device::math::log(sum) + (static_cast<double>(most) - logits[columns.physical(label)]));
+      double goal = logits[columns.physical(label)];
+      if (smoothing > 0) {
+        const double mean =
+            team.sum(columns.classes, [&](std::int64_t k) { return logits[k]; }) / static_cast<double>(columns.classes);
+        goal += smoothing * (mean - goal);
+      }
+      term = weight * (device::math::log(sum) + (static_cast<double>(most) - goal));
       right = is_first_maximum(team, logits, columns, label) && weight > 0 ? 1 : 0;
+      if (top_k > 0 && weight > 0) among = rank_of(team, logits, columns, label) < static_cast<double>(top_k) ? 1 : 0;
     } else if (weight != 0) {
       term = std::numeric_limits<double>::quiet_NaN();
     }
     if (!team.leads()) return;
-    terms[2 * row] = term;
-    terms[2 * row + 1] = right;
+    terms[row_terms * row] = term;
+    terms[row_terms * row + 1] = right;
+    terms[row_terms * row + 2] = among;
   }
 };
 
 /// One row of the gradient.
 struct GradientRow {
   Columns columns;
+  float smoothing, factor;
   const float *x, *weights;
   const std::int32_t* labels;
   float* dx;
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t row) const {
-    const float *logits = x + row * columns.classes, weight = weights[row];
+    const float *logits = x + row * columns.classes, weight = weights[row] * factor;
     float* gradient = dx + row * columns.classes;
     if (weight == 0) {
       team.each(columns.classes, [&](std::int64_t k) { gradient[k] = 0; });
@@ -96,57 +120,74 @@ struct GradientRow {
     const auto scale = static_cast<float>(static_cast<double>(weight) / sum);
     const std::int64_t label = labels[row];
     const std::int64_t hit = columns.contains(label) ? columns.physical(label) : -1;
+    const float other = weight * smoothing / static_cast<float>(columns.classes), own = weight * (1 - smoothing);
     team.each(columns.classes, [&](std::int64_t k) {
-      const float share = gradient[k] * scale;
-      gradient[k] = k == hit ? share - weight : share;
+      const float share = gradient[k] * scale - other;
+      gradient[k] = k == hit ? share - own : share;
     });
   }
 };
 
 } // namespace
 
-void softmax_cross_entropy(const Exec& exec, const LossInputs& in, const TensorView& loss, const TensorView& correct,
-                           void* scratch) {
+LossOptions loss_options(const graph::Node& node) {
+  const graph::Attributes& a = node.attributes;
+  return {.smoothing = a.has("label_smoothing") ? a.real("label_smoothing") : 0,
+          .factor = a.has("factor") ? a.real("factor") : 1,
+          .top_k = a.has("top_k") ? a.integer("top_k") : 0};
+}
+
+void softmax_cross_entropy(const Exec& exec, const LossInputs& in, const LossOptions& options,
+                           const LossResults& results, void* scratch) {
   const Columns columns = check(in);
-  expect(loss, DType::f32);
-  expect(correct, DType::f32);
+  expect(results.loss, DType::f32);
+  expect(results.correct, DType::f32);
+  ensure((results.top != nullptr) == (options.top_k > 0), "top_k and its result go together");
   const std::int64_t rows = in.logits.extent(0), classes = columns.classes;
   const float *x = in.logits.as<const float>(), *weights = in.weights.as<const float>();
   const auto* labels = in.labels.as<const std::int32_t>();
-  auto* terms = static_cast<double*>(scratch); // [row][loss, correct]
+  auto* terms = static_cast<double*>(scratch); // [row][loss, correct, top]
   device::teams_for(exec, rows, 16 * classes, "soybean::softmax_cross_entropy::rows",
-                    LossRow{columns, x, weights, labels, terms});
-  float* sums[2] = {loss.as<float>(), correct.as<float>()};
+                    LossRow{columns, options.smoothing, options.top_k, x, weights, labels, terms});
+  float* sums[row_terms] = {results.loss.as<float>(), results.correct.as<float>(),
+                            results.top != nullptr ? results.top->as<float>() : nullptr};
   device::channel_sums(
-      exec, rows, 2, terms + 2 * rows, "soybean::softmax_cross_entropy::sum",
-      KOKKOS_LAMBDA(std::int64_t row, std::int64_t i) { return terms[2 * row + i]; },
-      KOKKOS_LAMBDA(std::int64_t i, double sum) { *sums[i] = static_cast<float>(sum); });
+      exec, rows, row_terms, terms + row_terms * rows, "soybean::softmax_cross_entropy::sum",
+      KOKKOS_LAMBDA(std::int64_t row, std::int64_t i) { return terms[row_terms * row + i]; },
+      KOKKOS_LAMBDA(std::int64_t i, double sum) {
+        if (sums[i] != nullptr) *sums[i] = static_cast<float>(sum);
+      });
 }
 
 std::int64_t loss_scratch(const Exec& exec, const LossInputs& in) {
   const std::int64_t rows = in.logits.extent(0);
-  return 2 * rows * static_cast<std::int64_t>(sizeof(double)) + device::channel_sums_scratch(exec, rows, 2);
+  return row_terms * rows * static_cast<std::int64_t>(sizeof(double)) +
+         device::channel_sums_scratch(exec, rows, row_terms);
 }
 
-void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& in, const TensorView& dlogits) {
+void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& in, const LossOptions& options,
+                                const TensorView& dlogits) {
   const Columns columns = check(in);
   expect_alike(in.logits, dlogits);
   const float *x = in.logits.as<const float>(), *weights = in.weights.as<const float>();
   const auto* labels = in.labels.as<const std::int32_t>();
   float* dx = dlogits.as<float>();
   device::teams_for(exec, in.logits.extent(0), 16 * columns.classes, "soybean::softmax_cross_entropy_grad::rows",
-                    GradientRow{columns, x, weights, labels, dx});
+                    GradientRow{columns, static_cast<float>(options.smoothing), static_cast<float>(options.factor), x,
+                                weights, labels, dx});
 }
 
 void run_softmax_cross_entropy(const Exec& exec, const Call& call) {
-  softmax_cross_entropy(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, call.outputs[0], call.outputs[1],
-                        call.scratch);
+  const TensorView* top = call.outputs.size() > 2 ? &call.outputs[2] : nullptr;
+  softmax_cross_entropy(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, loss_options(call.node),
+                        {call.outputs[0], call.outputs[1], top}, call.scratch);
 }
 std::int64_t scratch_softmax_cross_entropy(const Exec& exec, const Call& call) {
   return loss_scratch(exec, {call.inputs[0], call.inputs[1], call.inputs[2]});
 }
 void run_softmax_cross_entropy_grad(const Exec& exec, const Call& call) {
-  softmax_cross_entropy_grad(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, call.outputs[0]);
+  softmax_cross_entropy_grad(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, loss_options(call.node),
+                             call.outputs[0]);
 }
 
 } // namespace soybean::kernels

@@ -12,13 +12,27 @@ struct LossInputs {
   const TensorView& weights; ///< [B]; rows of weight 0 count nowhere, whatever they hold
 };
 
-/// loss = Σ weightᵢ·(logΣexp(xᵢ) − xᵢ[labelᵢ]), correct = number of rows with weight > 0 whose first maximum is the
-/// label; both scalars. A label out of range makes the loss NaN. scratch: loss_scratch(exec, inputs) bytes.
-void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const TensorView& loss,
-                           const TensorView& correct, void* scratch);
+/// Attributes of the node: label_smoothing ε, factor of the gradient, top_k (0: none).
+struct LossOptions {
+  double smoothing = 0, factor = 1;
+  std::int64_t top_k = 0;
+};
+LossOptions loss_options(const graph::Node& node);
+
+/// Scalars; top only with top_k.
+struct LossResults {
+  const TensorView &loss, &correct;
+  const TensorView* top = nullptr;
+};
+/// loss = Σ weightᵢ·(logΣexp(xᵢ) − (1 − ε)·xᵢ[labelᵢ] − ε·mean(xᵢ)), correct = number of rows with weight > 0 whose
+/// first maximum is the label, top = number of those with less than top_k classes before the label (greater, or equal
+/// and of a smaller number). A label out of range makes the loss NaN. scratch: loss_scratch(exec, inputs) bytes.
+void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const LossOptions& options,
+                           const LossResults& results, void* scratch);
 std::int64_t loss_scratch(const Exec& exec, const LossInputs& inputs);
-/// dlogits = weightᵢ·(softmax(xᵢ) − onehot(labelᵢ)); dlogits may be logits.
-void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& inputs, const TensorView& dlogits);
+/// dlogits = factor·weightᵢ·(softmax(xᵢ) − (1 − ε)·onehot(labelᵢ) − ε/K); dlogits may be logits.
+void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& inputs, const LossOptions& options,
+                                const TensorView& dlogits);
 
 // Rows of the table, f32.
 void run_softmax_cross_entropy(const Exec&, const Call&);

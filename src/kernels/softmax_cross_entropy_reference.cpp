@@ -54,26 +54,42 @@ void run_softmax_cross_entropy(const Exec&, const Call& call) {
   const TensorView& logits = call.inputs[0];
   expect(call.outputs[0], DType::f64);
   expect(call.outputs[1], DType::f64);
-  double loss = 0, correct = 0;
+  const LossOptions options = loss_options(call.node);
+  const std::int64_t classes = logits.extent(1);
+  double loss = 0, correct = 0, among = 0;
   for (std::int64_t i = 0; i < logits.extent(0); ++i) {
     const Row row = read_row(call, i);
     if (row.weight == 0) continue;
-    loss += row.weight * (row.maximum + std::log(row.sum) - logit(logits, i, row.label));
+    const double value = logit(logits, i, row.label);
+    double mean = 0;
+    std::int64_t before = 0; // classes that come before the label
+    for (std::int64_t k = 0; k < classes; ++k) {
+      const double other = logit(logits, i, k);
+      mean += other / static_cast<double>(classes);
+      if (other > value || (other == value && k < row.label)) ++before;
+    }
+    const double goal = (1 - options.smoothing) * value + options.smoothing * mean;
+    loss += row.weight * (row.maximum + std::log(row.sum) - goal);
+    if (row.weight > 0 && before < options.top_k) among += 1;
     if (row.weight > 0 && row.first == row.label) correct += 1;
   }
   *call.outputs[0].as<double>() = loss;
   *call.outputs[1].as<double>() = correct;
+  if (options.top_k > 0) *call.outputs[2].as<double>() = among;
 }
 
 void run_softmax_cross_entropy_grad(const Exec&, const Call& call) {
   check(call);
   const TensorView &logits = call.inputs[0], &dlogits = call.outputs[0];
   expect_alike(logits, dlogits);
+  const LossOptions options = loss_options(call.node);
+  const double other = options.smoothing / static_cast<double>(logits.extent(1));
   for (std::int64_t i = 0; i < logits.extent(0); ++i) {
     const Row row = read_row(call, i);
     for (std::int64_t k = 0; k < logits.extent(1); ++k) {
       const double softmax = row.weight == 0 ? 0 : std::exp(logit(logits, i, k) - row.maximum) / row.sum;
-      dlogits.as<double>()[physical_offset(dlogits, {i, k})] = row.weight * (softmax - (k == row.label ? 1 : 0));
+      const double goal = other + (k == row.label ? 1 - options.smoothing : 0);
+      dlogits.as<double>()[physical_offset(dlogits, {i, k})] = options.factor * row.weight * (softmax - goal);
     }
   }
 }

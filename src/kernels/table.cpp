@@ -11,6 +11,7 @@
 #include "kernels/mul.hpp"
 #include "kernels/pad.hpp"
 #include "kernels/pointwise.hpp"
+#include "kernels/pointwise_loss.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/reshape.hpp"
 #include "kernels/sgd.hpp"
@@ -80,6 +81,11 @@ const std::vector<Kernel>& fast_table() {
       {"upsample_grad", run_upsample_grad, nullptr},
       {"softmax_cross_entropy", run_softmax_cross_entropy, scratch_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", run_softmax_cross_entropy_grad, nullptr},
+      {"mse", run_mse, scratch_pointwise_loss},
+      {"mse_grad", run_mse_grad, nullptr},
+      {"binary_cross_entropy", run_binary_cross_entropy, scratch_pointwise_loss},
+      {"binary_cross_entropy_grad", run_binary_cross_entropy_grad, nullptr},
+      {"total_loss", run_total_loss, nullptr},
       {"sgd_update", run_sgd_update, nullptr},
   };
   return rows;
@@ -144,6 +150,11 @@ const std::vector<Kernel>& reference_table() {
       {"upsample_grad", reference::run_upsample_grad, nullptr},
       {"softmax_cross_entropy", reference::run_softmax_cross_entropy, nullptr},
       {"softmax_cross_entropy_grad", reference::run_softmax_cross_entropy_grad, nullptr},
+      {"mse", reference::run_mse, nullptr},
+      {"mse_grad", reference::run_mse_grad, nullptr},
+      {"binary_cross_entropy", reference::run_binary_cross_entropy, nullptr},
+      {"binary_cross_entropy_grad", reference::run_binary_cross_entropy_grad, nullptr},
+      {"total_loss", reference::run_total_loss, nullptr},
       {"sgd_update", reference::run_sgd_update, nullptr},
   };
   return rows;

@@ -4,6 +4,7 @@
 #include "base/hash.hpp"
 #include "ops/building.hpp"
 #include "ops/common.hpp"
+#include "ops/losses.hpp"
 
 #include <fmt/format.h>
 
@@ -201,20 +202,7 @@ TensorId mul_layer(Graph& graph, const std::string& name, TensorId a, TensorId b
 }
 
 void loss_layer(Graph& graph, TensorId logits) {
-  const std::int32_t layer = add_layer_entry(graph, "loss", "softmax_cross_entropy");
-  const Shape shape = graph.tensors[logits].shape;
-  if (shape.size() != 2)
-    fail(
-        "layer 'loss' (softmax_cross_entropy): input, got {} dims ({}) expected 2. put a flatten or dense layer before "
-        "the loss",
-        shape.size(), to_string(shape));
-  const TensorId labels =
-      append_source(graph, {.name = "labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::label});
-  const TensorId weights = append_source(
-      graph, {.name = "sample_weights", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::sample_weight});
-  graph.metrics = append(
-      graph, {.name = "loss", .op = "softmax_cross_entropy", .inputs = {logits, labels, weights}, .layer = layer});
-  graph.logits = logits;
+  add_losses(graph, {.terms = {{.input = logits}}});
 }
 
 } // namespace soybean::ops

@@ -1,5 +1,6 @@
 // The loss Σ weightᵢ·(logΣexp(xᵢ) − xᵢ[labelᵢ]) and the number of correct rows; with weights of 1/batch it is
-// torch.nn.CrossEntropyLoss. Rows (classes) are never split; the sums over samples are partial.
+// torch.nn.CrossEntropyLoss. With label_smoothing ε the label's share is 1 − ε + ε/K and every other class's ε/K. Rows
+// (classes) are never split; the sums over samples are partial.
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -30,8 +31,21 @@ void check_operands(const Graph& graph, const Node& node) {
 
 std::vector<Result> infer(const Graph& graph, const Node& node) {
   check_operands(graph, node);
-  return {{.suffix = "", .shape = {}, .dtype = graph.precision, .role = Role::metric},
-          {.suffix = ".correct", .shape = {}, .dtype = graph.precision, .role = Role::metric}};
+  std::vector<Result> results{{.suffix = "", .shape = {}, .dtype = graph.precision, .role = Role::metric},
+                              {.suffix = ".correct", .shape = {}, .dtype = graph.precision, .role = Role::metric}};
+  if (node.attributes.has("label_smoothing")) {
+    const double share = node.attributes.real("label_smoothing");
+    if (!(share >= 0 && share <= 1))
+      fail("{}: label_smoothing, got {} expected between 0 and 1", where(graph, node), share);
+  }
+  if (node.attributes.has("top_k")) {
+    const std::int64_t k = node.attributes.integer("top_k"), classes = input(graph, node, 0).shape[1];
+    if (k < 2 || k > classes)
+      fail("{}: top_k, got {} expected between 2 and {}, the number of classes", where(graph, node), k, classes);
+    results.push_back(
+        {.suffix = fmt::format(".top{}", k), .shape = {}, .dtype = graph.precision, .role = Role::metric});
+  }
+  return results;
 }
 
 std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
@@ -41,7 +55,8 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
 }
 
 Form form_forward(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b k, b, b -> 1, 1", .split = "b", .replicable = true});
+  const std::string results = node.outputs.size() == 3 ? "1, 1, 1" : "1, 1";
+  return make_form(graph, node, {.text = "b k, b, b -> " + results, .split = "b", .replicable = true});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
@@ -49,7 +64,11 @@ Form form_grad(const Graph& graph, const Node& node) {
 }
 
 void gradient(Backward& backward, const Node& node) {
-  backward.contribute(node, node.inputs[0], {.op = "softmax_cross_entropy_grad", .inputs = node.inputs});
+  graph::Attributes attributes;
+  for (const char* name : {"label_smoothing", "factor"})
+    if (node.attributes.has(name)) attributes.set(name, node.attributes.real(name));
+  backward.contribute(node, node.inputs[0],
+                      {.op = "softmax_cross_entropy_grad", .attributes = attributes, .inputs = node.inputs});
 }
 
 /// Maximum, difference, exponential, sum (and quotient): about five per logit.

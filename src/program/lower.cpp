@@ -41,7 +41,8 @@ public:
     add_fed();
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       if (included(static_cast<NodeId>(n))) add_node(static_cast<NodeId>(n));
-    for (TensorId metric : graph_.metrics) program_.metrics.push_back(stored_[metric]);
+    for (TensorId metric : graph_.metrics)
+      if (included(graph_.tensors[metric].producer)) program_.metrics.push_back(stored_[metric]);
     insert_frees();
     return std::move(program_);
   }
@@ -120,7 +121,6 @@ private:
       const BufferId home = stored_[t.previous];
       stored_[tensor] = produced == home ? home : move(n, produced, program_.buffers[home].tiling, home, false);
     } else if (t.role == Role::metric) {
-      ensure(t.consumers.empty(), "lowering: metric " + t.name + " is read by a node");
       stored_[tensor] = move(n, produced, tiling::replicated(plan_.mesh), -1, true);
     } else if (operand(tensor) == tensor &&
                std::any_of(t.consumers.begin(), t.consumers.end(), [&](NodeId c) { return included(c); })) {

@@ -46,7 +46,7 @@ struct Program {
   tiling::Mesh mesh;
   std::vector<Buffer> buffers; ///< persistent ones first, in the order of their tensors; then fed; then transient
   std::vector<Instruction> instructions;
-  std::vector<BufferId> metrics; ///< replicated scalars to be read after the step, in the order of Graph::metrics
+  std::vector<BufferId> metrics; ///< replicated scalars to be read after the step: those of Graph::metrics it computes
   bool training = true;          ///< false: forward only (validation), dropout passes through
 };
 

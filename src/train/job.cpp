@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "frontend/toml.hpp"
 #include "ops/autodiff.hpp"
+#include "ops/losses.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
 #include "tiling/mesh.hpp"
@@ -61,7 +62,7 @@ std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::
 std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
   data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
                                      job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.end()},
-                          .classes = job.graph.tensors[job.graph.logits].shape[1],
+                          .classes = ops::label_classes(job.graph),
                           .seed = job.config.train.seed};
   std::unique_ptr<data::Reader> reader;
   on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });

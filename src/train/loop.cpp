@@ -4,6 +4,7 @@
 #include "data/loader.hpp"
 #include "train/checkpoint.hpp"
 #include "train/feed.hpp"
+#include "train/measures.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
 #include "train/progress.hpp"
@@ -168,10 +169,13 @@ void Loop::settle(std::size_t most_left) {
 
 void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values) {
   const double batch = static_cast<double>(job_.config.data.batch);
+  const Measures measured = measures(job_.graph, true, values, batch);
   StepRecord record{.step = done,
                     .epoch = static_cast<double>(done) * batch / static_cast<double>(order_.samples),
-                    .loss = values[0],
-                    .accuracy = values[1] / batch,
+                    .loss = measured.loss,
+                    .accuracy = measured.accuracy,
+                    .more = measured.more,
+                    .losses = measured.losses,
                     .learning_rate = learning_rate(job_.config.train, order_, done - 1),
                     .samples_per_second = batch / totals.slowest,
                     .bytes_planned = job_.plan.bytes,
@@ -213,7 +217,7 @@ void Loop::validate_if_due(std::int64_t done) {
   validated_ = done;
   result_.summary.validation = v;
   if (metrics_) metrics_->write(done, v);
-  note(fmt::format("step {}: validation loss {:.4f}  accuracy {:.2f} %", done, plain(v.loss), plain(100 * v.accuracy)));
+  note(fmt::format("step {}: validation loss {:.4f}{}", done, plain(v.loss), accuracy_text(v.accuracy, 2)));
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {
@@ -276,8 +280,15 @@ Validation validate(const Job& job, runtime::Executor& executor) {
     feed(job.graph, executor, batch);
     executor.run(evaluate_program);
     const std::vector<double> values = executor.metrics(evaluate_program);
-    sum.loss += values[0];
-    sum.accuracy += values[1] / static_cast<double>(job.reader->info().validation_samples);
+    const Measures part =
+        measures(job.graph, false, values, static_cast<double>(job.reader->info().validation_samples));
+    sum.loss += part.loss;
+    sum.accuracy += part.accuracy;
+    sum.more.resize(part.more.size());
+    for (std::size_t i = 0; i < part.more.size(); ++i) {
+      sum.more[i].first = part.more[i].first;
+      sum.more[i].second += part.more[i].second;
+    }
   }
   return sum;
 }

@@ -18,31 +18,46 @@ void MetricsFile::write_line(const std::string& line) {
   if (!file_) fail_running("{}: can not be written. is the disk full?", path_);
 }
 
+namespace {
+
+using Named = std::vector<std::pair<std::string, double>>;
+
+void add(Json& json, const Named& values) {
+  for (const auto& [name, value] : values) json[name] = value;
+}
+
+Json validation(const Validation& v) {
+  Json json{{"loss", v.loss}, {"accuracy", v.accuracy}};
+  add(json, v.more);
+  return json;
+}
+
+} // namespace
+
 void MetricsFile::write(const StepRecord& r) {
-  write_line(Json{{"step", r.step},
-                  {"epoch", r.epoch},
-                  {"loss", r.loss},
-                  {"accuracy", r.accuracy},
-                  {"learning_rate", r.learning_rate},
-                  {"samples_per_second", r.samples_per_second},
-                  {"bytes_planned", r.bytes_planned},
-                  {"bytes_moved", r.bytes_moved},
-                  {"control_bytes", r.control_bytes},
-                  {"seconds", r.seconds},
-                  {"computing_seconds", r.computing_seconds},
-                  {"waiting_seconds", r.waiting_seconds},
-                  {"reading_seconds", r.reading_seconds},
-                  {"peak_memory", r.peak_memory}}
-                 .dump());
+  Json json{{"step", r.step}, {"epoch", r.epoch}, {"loss", r.loss}, {"accuracy", r.accuracy}};
+  add(json, r.more);
+  if (!r.losses.empty()) add(json["losses"], r.losses);
+  json.update(Json{{"learning_rate", r.learning_rate},
+                   {"samples_per_second", r.samples_per_second},
+                   {"bytes_planned", r.bytes_planned},
+                   {"bytes_moved", r.bytes_moved},
+                   {"control_bytes", r.control_bytes},
+                   {"seconds", r.seconds},
+                   {"computing_seconds", r.computing_seconds},
+                   {"waiting_seconds", r.waiting_seconds},
+                   {"reading_seconds", r.reading_seconds},
+                   {"peak_memory", r.peak_memory}});
+  write_line(json.dump());
 }
 
 void MetricsFile::write(std::int64_t step, const Validation& v) {
-  write_line(Json{{"step", step}, {"validation", {{"loss", v.loss}, {"accuracy", v.accuracy}}}}.dump());
+  write_line(Json{{"step", step}, {"validation", validation(v)}}.dump());
 }
 
 std::string to_json(const Summary& s) {
   Json json{{"steps", s.steps}, {"final_loss", s.final_loss}, {"validation", nullptr}};
-  if (s.validation) json["validation"] = {{"loss", s.validation->loss}, {"accuracy", s.validation->accuracy}};
+  if (s.validation) json["validation"] = validation(*s.validation);
   json["samples_per_second"] = s.samples_per_second;
   json["bytes_planned_per_step"] = s.bytes_planned_per_step;
   json["bytes_moved_per_step"] = s.bytes_moved_per_step;

@@ -4,13 +4,16 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace soybean::train {
 
 struct StepRecord {
   std::int64_t step = 0; ///< steps done, from 1
   double epoch = 0;
-  double loss = 0, accuracy = 0; ///< of the global batch, before the step's update
+  double loss = 0, accuracy = 0; ///< of the global batch, before the step's update; no accuracy: NaN, null in JSON
+  std::vector<std::pair<std::string, double>> more, losses; ///< as in Measures
   double learning_rate = 0;
   double samples_per_second = 0;
   std::int64_t bytes_planned = 0, bytes_moved = 0; ///< all ranks together, control traffic left out
@@ -23,6 +26,7 @@ struct StepRecord {
 
 struct Validation {
   double loss = 0, accuracy = 0;
+  std::vector<std::pair<std::string, double>> more; ///< as in Measures
 };
 
 struct Summary {

@@ -32,6 +32,11 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
+std::string accuracy_text(double accuracy, int decimals) {
+  if (std::isnan(accuracy)) return "";
+  return fmt::format("  accuracy {:{}.{}f} %", 100 * accuracy, decimals == 1 ? 5 : 0, decimals);
+}
+
 double plain(double number) {
   return std::isnan(number) ? std::abs(number) : number;
 }
@@ -49,9 +54,9 @@ void Progress::show(const ProgressLine& line) {
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
   const double done = static_cast<double>(std::max<std::int64_t>(1, line.step - first_));
   const double left = elapsed / done * static_cast<double>(last_ - line.step);
-  const std::string numbers = fmt::format(
-      "step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:5.1f} %  {:.0f} samples/s  left {}", line.step, last_,
-      line.epoch, plain(line.loss), plain(100 * line.accuracy), line.samples_per_second, duration_text(left));
+  const std::string numbers =
+      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}{}  {:.0f} samples/s  left {}", line.step, last_, line.epoch,
+                  plain(line.loss), accuracy_text(line.accuracy, 1), line.samples_per_second, duration_text(left));
   if (!terminal_) {
     if (line.step % log_every_ == 0 || line.step == last_) {
       say(numbers + "\n");

@@ -35,6 +35,9 @@ private:
 /// "1:05:09", "4:07", "0:03".
 std::string duration_text(double seconds);
 
+/// "  accuracy  93.1 %" with so many decimals; empty when there is none (NaN).
+std::string accuracy_text(double accuracy, int decimals);
+
 /// For printing: a NaN loses its sign ("nan", never "-nan"), other numbers stay as they are.
 double plain(double number);
 

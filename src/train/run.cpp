@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cmath>
 #include <system_error>
 #include <utility>
 
@@ -130,8 +131,9 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
   std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
                                  plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
-    text += fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}", plain(100 * s.validation->accuracy),
-                        plain(s.validation->loss));
+    text += std::isnan(s.validation->accuracy) ? fmt::format("; held-out loss {:.4f}", plain(s.validation->loss))
+                                               : fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}",
+                                                             100 * s.validation->accuracy, plain(s.validation->loss));
   return text + fmt::format("\nthe run's files are in {}\n", dir);
 }
 

@@ -259,6 +259,84 @@ def _(run):
     return m
 
 
+# --- losses -----------------------------------------------------------------------------------------------------------
+
+
+def head(run, layer, x, units):
+    return F.linear(x, run.parameter(f"{layer}.weight", units, x.shape[1]), run.parameter(f"{layer}.bias", units))
+
+
+def labels_of(run, classes):
+    """Labels and the weights of a mean over the batch; rows that count are all of them."""
+    run.inputs["labels"] = torch.randint(classes, (run.batch,), generator=run.generator)
+    run.inputs["sample_weights"] = torch.full((run.batch,), 1 / run.batch)
+    return run.inputs["labels"]
+
+
+HEAD = '  { op = "dense", name = "y", units = %d },'
+
+
+@case("label_smoothing", HEAD % 5, sample=(4,), batch=6,
+      model='loss = { op = "softmax_cross_entropy", label_smoothing = 0.15 }\ntop_k = 3\n')
+def _(run):
+    y = head(run, "y", run.x, 5)
+    labels = labels_of(run, 5)
+    run.values["loss.correct"] = (y.argmax(1) == labels).sum()
+    run.values["loss.top3"] = (y.topk(3, 1).indices == labels[:, None]).any(1).sum()
+    return F.cross_entropy(y, labels, label_smoothing=0.15)
+
+
+@case("mse_of_one_value", HEAD % 1, sample=(4,), batch=5, model='loss = "mse"\n')
+def _(run):
+    return F.mse_loss(head(run, "y", run.x, 1), labels_of(run, 9)[:, None].double())
+
+
+@case("mse_of_classes", HEAD % 3, sample=(4,), batch=5, model='loss = "mse"\n')
+def _(run):
+    y = head(run, "y", run.x, 3)
+    return F.mse_loss(y, F.one_hot(labels_of(run, 3), 3).double())
+
+
+@case("mse_of_samples", '  { op = "conv2d", name = "c", channels = 2, kernel = 3, padding = 1 },', sample=(2, 3, 4),
+      model='loss = { op = "mse", target = "input" }\n')
+def _(run):
+    run.inputs["sample_weights"] = torch.full((run.batch,), 1 / run.batch)
+    y = F.conv2d(run.x, run.parameter("c.weight", 2, 2, 3, 3), run.parameter("c.bias", 2), padding=1)
+    return F.mse_loss(y, run.inputs["input"])
+
+
+@case("binary_cross_entropy", HEAD % 1, sample=(4,), batch=6, model='loss = "binary_cross_entropy"\n')
+def _(run):
+    y, labels = head(run, "y", run.x, 1), labels_of(run, 2)
+    run.values["loss.correct"] = ((y[:, 0] > 0) == (labels == 1)).sum()
+    return F.binary_cross_entropy_with_logits(y, labels[:, None].double())
+
+
+@case("binary_cross_entropy_of_classes", HEAD % 4, sample=(3,), batch=5,
+      model='loss = { op = "binary_cross_entropy", target = "labels" }\n')
+def _(run):
+    y = head(run, "y", run.x, 4)
+    return F.binary_cross_entropy_with_logits(y, F.one_hot(labels_of(run, 4), 4).double())
+
+
+@case("several_losses", """  { op = "dense", name = "a", units = 4, activation = "tanh" },
+  { op = "dense", name = "aux", units = 3, input = "a" },
+  { op = "dense", name = "y", units = 3, input = "a" },""", sample=(5,), batch=4, model="""losses = [
+  { op = "softmax_cross_entropy", name = "main" },
+  { op = "softmax_cross_entropy", input = "aux", weight = 0.3, label_smoothing = 0.1 },
+  { op = "binary_cross_entropy", name = "bits", input = "y", weight = 2 },
+]
+""")
+def _(run):
+    a = torch.tanh(head(run, "a", run.x, 4))
+    aux, y, labels = head(run, "aux", a, 3), head(run, "y", a, 3), labels_of(run, 3)
+    run.values["main"] = F.cross_entropy(y, labels)
+    run.values["loss_2"] = F.cross_entropy(aux, labels, label_smoothing=0.1)
+    run.values["bits"] = F.binary_cross_entropy_with_logits(y, F.one_hot(labels, 3).double())
+    run.evaluated["main"] = run.values["main"]
+    return run.values["main"] + 0.3 * run.values["loss_2"] + 2 * run.values["bits"]
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 

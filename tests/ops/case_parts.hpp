@@ -12,6 +12,7 @@ namespace soybean::ops_test {
 
 // The cases of each file; cases() is all of them.
 const std::vector<Case>& shape_cases();
+const std::vector<Case>& loss_cases();
 
 inline graph::Graph start(DType precision) {
   graph::Graph graph;

@@ -53,6 +53,9 @@ Graph with_factor(const Graph& model) {
   for (const graph::Node& node : model.nodes) {
     ops::NewNode copy{.name = node.name, .op = node.op, .attributes = node.attributes, .layer = node.layer};
     for (TensorId t : node.inputs) copy.inputs.push_back(mapped[t]);
+    const bool has_target = node.op == "mse" || node.op == "binary_cross_entropy";
+    if (has_target && model.tensors[node.inputs[1]].role == graph::Role::input) // the samples as they are
+      copy.inputs[1] = graph::find_tensor(graph, "input");
     copy.twin = node.twin == graph::none ? graph::none : node.twin + 1; // after "scaled"
     const std::vector<TensorId> results = ops::append(graph, std::move(copy));
     for (std::size_t i = 0; i < results.size(); ++i) mapped[node.outputs[i]] = results[i];
@@ -61,6 +64,7 @@ Graph with_factor(const Graph& model) {
     if (const TensorId state = model.tensors[t].in_evaluation; state != graph::none)
       graph.tensors[mapped[t]].in_evaluation = mapped[state];
   for (TensorId t : model.metrics) graph.metrics.push_back(mapped[t]);
+  for (TensorId t : model.only_in_training) graph.only_in_training.push_back(mapped[t]);
   graph.logits = mapped[model.logits];
   return graph;
 }

@@ -3,6 +3,7 @@
 #include "base/philox.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
+#include "ops/losses.hpp"
 #include "ops/norm_layers.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ public:
     const std::int64_t batch = between(1, options_.max_batch);
     TensorId x = chance(80) ? images(batch) : ops::input_source(graph_, batch, {between(1, 11)});
     x = classifier(x);
-    ops::loss_layer(graph_, x);
+    losses(x);
     ops::add_backward_and_update(graph_, optimizer());
     return std::move(graph_);
   }
@@ -251,6 +252,27 @@ private:
       if (chance(20)) x = batch_norm(x);
     }
     return ops::dense_layer(graph_, name("dense"), x, {.units = between(2, 11), .bias = chance(70)});
+  }
+
+  /// Mostly one loss of classes; or one of elements, or several.
+  void losses(TensorId x) {
+    const std::int64_t classes = shape(x)[1];
+    ops::LossesOptions options{.terms = {{.input = x}}};
+    ops::LossTerm& main = options.terms[0];
+    if (chance(20))
+      main.op = chance(50) ? "mse" : "binary_cross_entropy";
+    else if (chance(20))
+      main.label_smoothing = 0.1;
+    if (main.op == "softmax_cross_entropy" && classes > 2 && chance(20)) options.top_k = between(2, classes);
+    if (chance(20)) {
+      main.name = "main";
+      main.weight = chance(50) ? 1 : 0.5;
+      const TensorId aux = ops::dense_layer(graph_, name("aux"), x, {.units = classes});
+      options.terms.push_back({.name = "aux", .input = aux, .weight = 0.3, .label_smoothing = 0.2});
+      if (chance(50))
+        options.terms.push_back({.name = "bits", .op = "binary_cross_entropy", .input = aux, .weight = 2});
+    }
+    ops::add_losses(graph_, options);
   }
 
   ops::Sgd optimizer() {

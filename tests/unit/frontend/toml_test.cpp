@@ -322,6 +322,91 @@ TEST(BuildGraphErrors, KeysOfJoiningAndReorderingLayers) {
             "m.toml:4: layer 'concat_1' (concat), got 1 input expected at least 2. name them: inputs = [\"a\", \"b\"]");
 }
 
+const char* const two_heads = "{ op = \"flatten\", name = \"f\" },\n"
+                              "{ op = \"dense\", name = \"aux\", units = 3, bias = false },\n"
+                              "{ op = \"dense\", name = \"y\", units = 3, input = \"f\", bias = false },\n";
+
+TEST(BuildGraph, SeveralLossesOneOfThemMain) {
+  const Graph graph =
+      build(two_heads, "top_k = 2\nlosses = [\n"
+                       "{ op = \"binary_cross_entropy\", input = \"aux\", weight = 0.5, name = \"bits\" },\n"
+                       "{ op = \"softmax_cross_entropy\", label_smoothing = 0.1 },\n"
+                       "]\n");
+  EXPECT_EQ(names(graph), "f aux y bits loss_2 loss ");
+  const auto text_of = [&](const std::vector<graph::TensorId>& tensors) {
+    std::string text;
+    for (graph::TensorId t : tensors) text += graph.tensors[t].name + " ";
+    return text;
+  };
+  EXPECT_EQ(text_of(graph.metrics), "loss loss_2 loss_2.correct loss_2.top2 bits bits.correct ");
+  EXPECT_EQ(text_of(graph.only_in_training), "loss bits bits.correct ");
+  EXPECT_EQ(graph.tensors[graph.logits].name, "y");
+  EXPECT_EQ(text_of(graph.nodes[5].inputs), "bits loss_2 ");
+  EXPECT_EQ(graph.nodes[5].attributes.real("factor_0"), 0.5);
+  EXPECT_EQ(graph.nodes[5].attributes.real("factor_1"), 1);
+  EXPECT_EQ(graph.nodes[3].attributes.real("factor"), 0.5);
+  EXPECT_EQ(graph.nodes[4].attributes.real("label_smoothing"), 0.1);
+  const std::vector<char> active = graph::active_nodes(graph, false);
+  EXPECT_EQ(active, (std::vector<char>{1, 0, 1, 0, 1, 0})); // the auxiliary head is left out of validation
+}
+
+TEST(BuildGraph, ALossMayHaveKeys) {
+  const Graph smooth =
+      build("{ op = \"flatten\" },\n", "loss = { op = \"softmax_cross_entropy\", label_smoothing = 0.2 }\n");
+  EXPECT_EQ(smooth.nodes.back().attributes.real("label_smoothing"), 0.2);
+  const Graph decoder = build("{ op = \"flatten\" },\n{ op = \"dense\", units = 72 },\n",
+                              "loss = { op = \"mse\", target = \"input\" }\n");
+  EXPECT_EQ(names(decoder), "flatten_1 dense_1 dense_1.bias_add loss.image loss ");
+  EXPECT_EQ(decoder.metrics.size(), 1U);
+  EXPECT_EQ(graph::find_tensor(decoder, "labels"), graph::none);
+}
+
+TEST(BuildGraphErrors, Losses) {
+  const auto loss = [](const std::string& rest) { return error_of(two_heads, rest + "\n"); };
+  EXPECT_EQ(
+      loss("loss = \"mse\"\nlosses = [{ op = \"mse\" }]"),
+      "m.toml:9: model.losses, got [{ op = \"mse\" }] (array) expected either loss or losses. remove one of them");
+  EXPECT_EQ(loss("losses = []"), "m.toml:8: model.losses, got [] (array) expected at least one loss");
+  EXPECT_EQ(loss("losses = [{ op = \"mse\", input = \"auxx\" }]"),
+            "m.toml:8: model.losses[0].input, got \"auxx\" (string) expected names of earlier layers. there is no "
+            "'auxx' before this layer. did you mean 'aux'?");
+  EXPECT_EQ(loss("losses = [{ op = \"mse\", weight = 0 }]"),
+            "m.toml:8: model.losses[0].weight, got 0 (integer) expected more than 0. leave out a loss that does not "
+            "count");
+  EXPECT_EQ(loss("losses = [{ op = \"mse\", name = \"aux\" }]"),
+            "m.toml:8: model.losses[0].name, got \"aux\" (string) expected a name no other layer has. layers inside a "
+            "repeat are best left unnamed");
+  EXPECT_EQ(loss("losses = [{ op = \"softmax_cross_entropy\", label_smoothing = 1.5 }]"),
+            "m.toml:8: model.losses[0].label_smoothing, got 1.5 (number) expected between 0 and 1");
+  EXPECT_EQ(loss("losses = [{ op = \"mse\", target = \"targets\" }]"),
+            "m.toml:8: model.losses[0].target, got \"targets\" (string) expected one of labels, input. \"targets\" is "
+            "not supported yet");
+  EXPECT_EQ(loss("losses = [{ op = \"softmax_cross_entropy\" }]"),
+            "m.toml:5: layer 'aux', got no layer that uses it expected one. name it in the inputs of a later layer, or "
+            "remove it");
+  EXPECT_EQ(loss("top_k = 2\nlosses = [{ op = \"mse\" }, { op = \"mse\", input = \"aux\" }]"),
+            "m.toml:8: model.top_k, got 2 (integer) expected a loss of classes with it. use loss = "
+            "\"softmax_cross_entropy\"");
+  EXPECT_EQ(
+      loss("top_k = 2\nlosses = [{ op = \"mse\" }, { op = \"softmax_cross_entropy\", input = \"aux\" }]"),
+      "m.toml:8: model.top_k, got 2 (integer) expected the main loss to be one of classes. that is the one of the "
+      "last layer");
+  EXPECT_EQ(loss("top_k = 1\nlosses = [{ op = \"mse\" }]"),
+            "m.toml:8: model.top_k, got 1 (integer) expected at least 2");
+  EXPECT_EQ(error_of("{ op = \"flatten\" },\n{ op = \"dense\", units = 3 },\n",
+                     "top_k = 4\nloss = \"softmax_cross_entropy\"\n"),
+            "m.toml:8: layer 'loss' (softmax_cross_entropy): top_k, got 4 expected between 2 and 3, the number of "
+            "classes");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"mse\"\n"),
+            "m.toml:6: layer 'loss' (mse): target, got labels for images (4x2x6x6) expected features. put a flatten or "
+            "dense layer before the loss");
+  EXPECT_EQ(error_of("{ op = \"max_pool\", kernel = 2 },\n", "loss = { op = \"mse\", target = \"input\" }\n"),
+            "m.toml:6: layer 'loss' (mse): target, got shape 4x2x6x6 expected the input's 4x2x3x3");
+  EXPECT_EQ(error_of("{ op = \"flatten\" },\n", "loss = { op = \"mse\", label_smoothing = 0.1 }\n"),
+            "m.toml:6: unknown key model.loss.label_smoothing, got 0.1 (number) expected a known key. known here: op, "
+            "target");
+}
+
 TEST(BuildGraphErrors, Operators) {
   EXPECT_EQ(error_of("{ op = \"conv2\", channels = 3 },\n"),
             "m.toml:4: model.layers[0].op, got \"conv2\" (string) expected a kind of layer. did you mean \"conv2d\"?");
@@ -431,8 +516,9 @@ TEST(BuildGraphErrors, RepeatAndModelKeys) {
   EXPECT_EQ(error_of("{ repeat = 10000, layers = [{ repeat = 10000, layers = [{ op = \"relu\" }] }] },\n"),
             "m.toml:4: layers, got more than 10000 expected fewer");
   EXPECT_EQ(error_of("{ op = \"relu\" },\n", ""), "m.toml:1: model.loss, got nothing expected a string");
-  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"mse\"\n"),
-            "m.toml:6: model.loss, got \"mse\" (string) expected softmax_cross_entropy. \"mse\" is not supported yet");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"msee\"\n"),
+            "m.toml:6: model.loss, got \"msee\" (string) expected one of softmax_cross_entropy, mse, "
+            "binary_cross_entropy. did you mean \"mse\"?");
   EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"softmax_cross_entropy\"\n", "[2, 6]"),
             "m.toml:2: model.input, got [2, 6] (array) expected [features] or [channels, height, width]");
   EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"softmax_cross_entropy\"\n", "[0]"),

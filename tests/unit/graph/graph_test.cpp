@@ -167,7 +167,7 @@ TEST(Verify, CatchesEveryViolation) {
       {"node 'fc' has a layer out of range", [](Graph& g) { g.nodes[0].layer = 2; }},
       {"node 'fc' has a twin out of range", [](Graph& g) { g.nodes[0].twin = 5; }},
       {"tensor 'fc' has a producer out of range", [](Graph& g) { g.tensors[2].producer = 5; }},
-      {"tensor 'fc.weight' has a next or previous value out of range", [](Graph& g) { g.tensors[1].next = 10; }},
+      {"tensor 'fc.weight' has a next, previous or evaluated value out of range", [](Graph& g) { g.tensors[1].next = 10; }},
       {"a metric is out of range", [](Graph& g) { g.metrics = {10}; }},
       {"the logits are out of range", [](Graph& g) { g.logits = 10; }},
       {"a tensor has no name", [](Graph& g) { g.tensors[2].name = ""; }},
@@ -228,6 +228,7 @@ TEST(Verify, CatchesEveryViolation) {
        }},
       {"tensor 'fc.weight' and its next value differ in more than name", [](Graph& g) { g.tensors[9].spatial = 1; }},
       {"metric 'fc' is not a scalar of role metric", [](Graph& g) { g.metrics = {2}; }},
+      {"what is only computed in training is no metric", [](Graph& g) { g.only_in_training = {2}; }},
   };
   for (const Violation& violation : violations) {
     Graph g = small();

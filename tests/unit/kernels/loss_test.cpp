@@ -54,6 +54,20 @@ TEST_P(Loss, TheFirstOfEqualMaximaCounts) {
   EXPECT_EQ(evaluate({of({1, 4}), {1, 5, 5, 2}, {2}, {1}}).correct, 0);
 }
 
+TEST_P(Loss, CountsLabelsAmongTheFirstKClasses) {
+  const DType type = GetParam();
+  // Ranks of the labels: 1 (a tie with an earlier class), 2, 0, and a row that does not count.
+  const Block logits = block(of({4, 4}), {5, 5, 1, 0, 9, 8, 7, 6, 0, 0, 0, 1, 1, 2, 3, 4});
+  const Block labels = block({{4}, 1, DType::i32}, {1, 2, 3, 3}), weights = block({{4}, 1, type}, {1, 1, 1, 0});
+  const Block loss = block({{}, 1, type}), correct = block({{}, 1, type}), top = block({{}, 1, type});
+  for (const auto& [k, expected] : {std::pair{2, 2}, {3, 3}}) {
+    run({"softmax_cross_entropy", {{"top_k", std::int64_t{k}}}, type}, {&logits, &labels, &weights},
+        {&loss, &correct, &top});
+    EXPECT_EQ(correct.get(0), 1);
+    EXPECT_EQ(top.get(0), expected) << k;
+  }
+}
+
 TEST_P(Loss, TakesClassesOfAFlattenedImageInLogicalOrder) {
   // 2 channels × 3 positions: stored as 0 3 1 4 2 5.
   const std::vector<double> values{0.5, 2, 1, 2, 0, 2};

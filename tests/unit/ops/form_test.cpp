@@ -73,6 +73,8 @@ TEST(Form, EveryOperatorHasTheFormTheReadmeSays) {
   for (const auto& [op, row] : documented()) {
     std::string expected = replaced(replaced(row.form, "→", "->"), "…", "h w");
     if (op == "softmax_cross_entropy") expected += " 1, 1";
+    if (op == "binary_cross_entropy") expected += " 1, 1";
+    if (op == "mse" || op == "total_loss") expected += " 1";
     if (expected.starts_with("elementwise")) continue;
     EXPECT_EQ(to_string(form(g, first_of(g, op))), expected) << op;
   }
@@ -123,6 +125,7 @@ TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
                                                        {"slice", "b"},
                                                        {"slice_grad", "b"},
                                                        {"reshape", "b"},
+                                                       {"total_loss", ""},
                                                        {"conv_transpose2d", "b c o"},
                                                        {"conv_transpose2d_grad_input", "b o c"},
                                                        {"conv_transpose2d_grad_weight", "b c o"}};
@@ -269,8 +272,8 @@ TEST(OperandTilings, AreBuiltCutByCut) {
 TEST(OperandTilings, OfLossUpdateAndLinearOperators) {
   const Graph g = every_operator();
   const tiling::Mesh two{{2}};
-  EXPECT_EQ(tilings_text(g, "loss", two, {"b"}), "split(0) split(0) split(0) -> partial partial");
-  EXPECT_EQ(tilings_text(g, "loss", two, {"replicated"}), "replicate replicate replicate -> replicate replicate");
+  EXPECT_EQ(tilings_text(g, "classes", two, {"b"}), "split(0) split(0) split(0) -> partial partial");
+  EXPECT_EQ(tilings_text(g, "classes", two, {"replicated"}), "replicate replicate replicate -> replicate replicate");
   EXPECT_EQ(tilings_text(g, "fc2.weight", two, {"d1"}), "split(1) split(1) replicate split(1) -> split(1) split(1)");
   EXPECT_EQ(tilings_text(g, "fc2.weight", two, {"replicated"}),
             "replicate replicate replicate replicate -> replicate replicate");
@@ -307,7 +310,7 @@ TEST(Choices, ComeInAFixedOrder) {
     return text;
   };
   EXPECT_EQ(names("conv1"), "b c o ");
-  EXPECT_EQ(names("loss"), "b replicated ");
+  EXPECT_EQ(names("classes"), "b replicated ");
   EXPECT_EQ(names("add"), "b c linear ");
   EXPECT_EQ(names("fc2.weight"), "d0 d1 replicated ");
 }

@@ -4,6 +4,7 @@
 #include "graph/graph.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
+#include "ops/losses.hpp"
 #include "ops/norm_layers.hpp"
 
 #include <fmt/format.h>
@@ -81,7 +82,9 @@ inline graph::Graph every_operator() {
   x = flatten_layer(g, "flat", x);
   x = dense_layer(g, "fc1", x, {.units = 12});
   x = dense_layer(g, "fc2", x, {.units = 10});
-  loss_layer(g, x);
+  add_losses(g, {.terms = {{.name = "classes", .input = x},
+                           {.name = "values", .op = "mse", .input = x, .weight = 0.5},
+                           {.name = "bits", .op = "binary_cross_entropy", .input = x, .weight = 0.5}}});
   add_backward_and_update(g, {.momentum = 0.9});
   return g;
 }

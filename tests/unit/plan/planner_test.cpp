@@ -49,7 +49,7 @@ TEST_P(RandomGraphs, no_strategy_beats_auto_and_all_are_legal) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const graph::Graph graph = support::random_graph(seed, {.layers = 4});
     const plan::Plan best = make(graph, GetParam(), "auto");
-    EXPECT_LE(best.gap, 0.05) << "seed " << seed;
+    EXPECT_LE(best.gap, 0.08) << "seed " << seed;
     bounded += best.status == plan::Status::optimal ? 0 : 1;
     for (const std::string& strategy : plan::strategies()) {
       const plan::Plan plan = make(graph, GetParam(), strategy);

@@ -1,0 +1,38 @@
+#pragma once
+// Appends what a model is trained for: one loss, or the weighted sum of several (auxiliary heads). Called by frontends
+// and tests, last.
+#include "graph/graph.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace soybean::ops {
+
+struct LossTerm {
+  std::string name = "loss";                ///< of its layer and metrics
+  std::string op = "softmax_cross_entropy"; ///< or "mse", "binary_cross_entropy" (of logits)
+  graph::TensorId input = graph::none;
+  double weight = 1;          ///< in the sum
+  double label_smoothing = 0; ///< softmax_cross_entropy
+  /// mse, binary_cross_entropy: compared with the samples themselves (torch.nn.MSELoss(y, x)) instead of labels, which
+  /// stand for one-hot rows, or for the value itself where the input has one feature.
+  bool against_samples = false;
+};
+
+struct LossesOptions {
+  std::vector<LossTerm> terms;
+  std::size_t main = 0;   ///< which one counts in validation, with its input as the model's logits
+  std::int64_t top_k = 0; ///< of a main softmax_cross_entropy: also counts rows with the label among the first k
+};
+
+/// Makes the sources "sample_weights" and, where used, "labels"; sets metrics, logits and only_in_training. One term of
+/// weight 1 is the layer "loss" with its results as metrics. Otherwise each term is a layer of its name, layer "loss"
+/// is their weighted sum, and the metrics are that, the main term's, then those of the others; all but the main term's
+/// are for training alone. Throws Error naming the layer when something does not fit.
+void add_losses(graph::Graph& graph, const LossesOptions& options);
+
+/// Labels are in [0, this): what the losses that read them can tell apart.
+std::int64_t label_classes(const graph::Graph& graph);
+
+} // namespace soybean::ops

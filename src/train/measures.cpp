@@ -1,0 +1,51 @@
+#include "train/measures.hpp"
+
+#include "base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace soybean::train {
+
+namespace {
+
+/// "top5" of "main.top5"; "" of a loss itself.
+std::string_view suffix(const graph::Graph& graph, graph::TensorId metric) {
+  const graph::Tensor& tensor = graph.tensors[metric];
+  const std::string_view node = graph.nodes[tensor.producer].name, name = tensor.name;
+  return name.size() > node.size() ? name.substr(node.size() + 1) : std::string_view();
+}
+
+} // namespace
+
+Measures measures(const graph::Graph& graph, bool training, std::span<const double> values, double samples) {
+  const std::vector<char> active = graph::active_nodes(graph, training);
+  Measures result;
+  result.accuracy = std::numeric_limits<double>::quiet_NaN();
+  std::size_t at = 0;
+  for (graph::TensorId metric : graph.metrics) {
+    const graph::NodeId producer = graph.tensors[metric].producer;
+    const graph::Node& node = graph.nodes[producer];
+    if (!active[producer]) continue;
+    ensure(at < values.size(), "a program without some of its metrics");
+    const double value = values[at++];
+    if (node.phase != graph::Phase::forward) continue; // of gradients
+    const std::string_view what = suffix(graph, metric);
+    if (at == 1) result.loss = value;
+    if (what.empty()) {
+      if (!graph.only_in_training.empty() && node.op != "total_loss") result.losses.emplace_back(node.name, value);
+    } else if (node.inputs[0] != graph.logits || (what == "correct" && !std::isnan(result.accuracy))) {
+      continue; // of an auxiliary head
+    } else if (what == "correct") {
+      result.accuracy = value / samples;
+    } else {
+      result.more.emplace_back(fmt::format("{}_accuracy", what), value / samples);
+    }
+  }
+  return result;
+}
+
+} // namespace soybean::train

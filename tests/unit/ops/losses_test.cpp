@@ -1,0 +1,73 @@
+// Forms and shapes of losses, and which labels they can tell apart.
+#include "unit/ops/helpers.hpp"
+
+#include "ops/form.hpp"
+#include "ops/operator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace {
+
+using namespace soybean;
+using namespace soybean::ops;
+using graph::Graph;
+using graph::TensorId;
+
+constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
+
+/// A dense layer of so many units under a loss.
+Graph under(const std::string& op, std::int64_t units, bool against_samples = false) {
+  Graph g{.name = "g"};
+  const TensorId y = dense_layer(g, "y", input_source(g, 4, {5}), {.units = units});
+  add_losses(g, {.terms = {{.op = op, .input = y, .against_samples = against_samples}}});
+  return g;
+}
+
+TEST(Losses, OfElementsSplitEveryDim) {
+  const Graph labels = under("mse", 6), samples = under("binary_cross_entropy", 5, true);
+  EXPECT_EQ(to_string(form(labels, node(labels, "loss"))), "b c, b, b -> 1");
+  EXPECT_EQ(to_string(form(samples, node(samples, "loss"))), "b c, b c, b -> 1, 1");
+  for (const Graph* g : {&labels, &samples})
+    EXPECT_EQ(allowed_choices(form(*g, node(*g, "loss"))), (std::vector<Choice>{0, 1, choose_replicated}));
+}
+
+TEST(Losses, TellSoManyLabelsApart) {
+  EXPECT_EQ(label_classes(under("softmax_cross_entropy", 7)), 7);
+  EXPECT_EQ(label_classes(under("mse", 7)), 7);
+  EXPECT_EQ(label_classes(under("mse", 1)), any);
+  EXPECT_EQ(label_classes(under("binary_cross_entropy", 1)), 2);
+  EXPECT_EQ(label_classes(under("mse", 5, true)), any);
+}
+
+TEST(Losses, RefuseWhatDoesNotFit) {
+  Graph g{.name = "g"};
+  const TensorId x = input_source(g, 4, {2, 3, 3});
+  const TensorId y = dense_layer(g, "y", flatten_layer(g, "f", x), {.units = 3});
+  EXPECT_EQ(error_of([&] { add_losses(g, {.terms = {{.name = "a", .input = y, .label_smoothing = 2}}}); }),
+            "layer 'a' (softmax_cross_entropy): label_smoothing, got 2 expected between 0 and 1");
+  EXPECT_EQ(error_of([&] { add_losses(g, {.terms = {{.name = "b", .input = y}}, .top_k = 5}); }),
+            "layer 'b' (softmax_cross_entropy): top_k, got 5 expected between 2 and 3, the number of classes");
+  EXPECT_EQ(error_of([&] { add_losses(g, {.terms = {{.name = "c", .op = "mse", .input = x}}}); }),
+            "layer 'c' (mse): target, got labels for images (4x2x3x3) expected features. put a flatten or dense layer "
+            "before the loss");
+  EXPECT_EQ(
+      error_of([&] { add_losses(g, {.terms = {{.name = "d", .op = "mse", .input = y, .against_samples = true}}}); }),
+      "layer 'd' (mse): target, got shape 4x2x3x3 expected the input's 4x3");
+}
+
+TEST(Losses, GradientsCarryTheFactorsOfTheSum) {
+  Graph g{.name = "g"};
+  const TensorId y = dense_layer(g, "y", input_source(g, 4, {5}), {.units = 3});
+  add_losses(g, {.terms = {{.name = "a", .input = y, .weight = 0.3}, {.name = "b", .op = "mse", .input = y}}});
+  EXPECT_EQ(to_string(form(g, node(g, "loss"))), "1, 1 -> 1");
+  add_backward_and_update(g, {});
+  ops::verify(g);
+  EXPECT_EQ(first_of(g, "softmax_cross_entropy_grad").attributes.real("factor"), 0.3);
+  EXPECT_FALSE(first_of(g, "mse_grad").attributes.has("factor"));
+  EXPECT_EQ(node(g, "y.bias_add.grad").op, "add");
+}
+
+} // namespace
