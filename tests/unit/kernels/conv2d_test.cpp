@@ -185,6 +185,33 @@ TEST(Conv2d, EqualsTheReferenceForNetworksLayersAndIsNeverTheLibrarysReference) 
   }
 }
 
+/// Groups narrower than a vector are computed several at a time, not as tiny products of matrices.
+TEST(Conv2d, NarrowGroupsAreJoined) {
+  const Exec exec(2);
+  const auto grouped = [](std::int64_t in, std::int64_t out, std::int64_t groups) {
+    return Conv{.batch = 2,
+                .in_channels = in,
+                .out_channels = out,
+                .groups = groups,
+                .height = 9,
+                .width = 7,
+                .kernel_h = 3,
+                .kernel_w = 2,
+                .stride_h = 2,
+                .padding_h = 1,
+                .padding_w = 1};
+  };
+  for (const Conv& c : {grouped(64, 64, 16), grouped(32, 64, 32), grouped(48, 24, 12), grouped(12, 12, 2)}) {
+    SCOPED_TRACE(text(c));
+    const Tensors<double> exact = table_rows(exec, c, random_tensors<double>(c));
+    expect_close(table_rows(exec, c, random_tensors<float>(c)), exact, 1e-5);
+  }
+  for (const Conv& c : {grouped(64, 64, 16), grouped(32, 64, 32)}) {
+    const std::string implementation = device::conv_implementation(exec, c, ConvPass::forward);
+    EXPECT_EQ(implementation.find("gemm"), std::string::npos) << implementation;
+  }
+}
+
 TEST(Conv2d, RunsAgainWithTheSameBits) {
   const Exec exec(2);
   const Conv c = network_convs()[1];
