@@ -16,6 +16,7 @@
 #include "kernels/reshape.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/split_softmax.hpp"
 #include "kernels/upsample.hpp"
 
 namespace soybean::kernels {
@@ -81,6 +82,11 @@ const std::vector<Kernel>& fast_table() {
       {"upsample_grad", run_upsample_grad, nullptr},
       {"softmax_cross_entropy", run_softmax_cross_entropy, scratch_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", run_softmax_cross_entropy_grad, nullptr},
+      {"softmax_parts", run_softmax_parts, nullptr},
+      {"label_logit", run_label_logit, nullptr},
+      {"label_rank", run_label_rank, nullptr},
+      {"split_softmax_loss", run_split_softmax_loss, scratch_split_softmax_loss},
+      {"split_softmax_loss_grad", run_split_softmax_loss_grad, nullptr},
       {"mse", run_mse, scratch_pointwise_loss},
       {"mse_grad", run_mse_grad, nullptr},
       {"binary_cross_entropy", run_binary_cross_entropy, scratch_pointwise_loss},
@@ -150,6 +156,11 @@ const std::vector<Kernel>& reference_table() {
       {"upsample_grad", reference::run_upsample_grad, nullptr},
       {"softmax_cross_entropy", reference::run_softmax_cross_entropy, nullptr},
       {"softmax_cross_entropy_grad", reference::run_softmax_cross_entropy_grad, nullptr},
+      {"softmax_parts", reference::run_softmax_parts, nullptr},
+      {"label_logit", reference::run_label_logit, nullptr},
+      {"label_rank", reference::run_label_rank, nullptr},
+      {"split_softmax_loss", reference::run_split_softmax_loss, nullptr},
+      {"split_softmax_loss_grad", reference::run_split_softmax_loss_grad, nullptr},
       {"mse", reference::run_mse, nullptr},
       {"mse_grad", reference::run_mse_grad, nullptr},
       {"binary_cross_entropy", reference::run_binary_cross_entropy, nullptr},

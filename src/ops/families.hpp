@@ -22,6 +22,7 @@ std::vector<Operator> reshape_family();
 std::vector<Operator> pad_family();
 std::vector<Operator> upsample_family();
 std::vector<Operator> softmax_cross_entropy_family();
+std::vector<Operator> split_softmax_family();
 std::vector<Operator> pointwise_loss_family();
 std::vector<Operator> sgd_family();
 

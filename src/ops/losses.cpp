@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace soybean::ops {
@@ -43,17 +44,61 @@ TensorId target_of(Graph& graph, const LossTerm& term, std::int32_t layer, Tenso
   return samples;
 }
 
+void check_classes(const std::string& at, const LossTerm& term, std::int64_t classes, std::int64_t top_k) {
+  if (!(term.label_smoothing >= 0 && term.label_smoothing <= 1))
+    fail("{}: label_smoothing, got {} expected between 0 and 1", at, term.label_smoothing);
+  if (top_k != 0 && (top_k < 2 || top_k > classes))
+    fail("{}: top_k, got {} expected between 2 and {}, the number of classes", at, top_k, classes);
+}
+
+/// softmax_cross_entropy as nodes that let the classes be split; results that are metrics.
+std::vector<TensorId> add_split_term(Graph& graph, const LossTerm& term, std::int64_t parts, std::int64_t top_k,
+                                     const std::array<TensorId, 2>& sources, std::int32_t layer) {
+  const TensorId logits = term.input, labels = sources[0], weights = sources[1];
+  const bool smooth = term.label_smoothing != 0;
+  const auto add = [&](const std::string& suffix, const std::string& op, graph::Attributes attributes,
+                       std::vector<TensorId> inputs) {
+    return append(graph, {.name = term.name + suffix,
+                          .op = op,
+                          .attributes = std::move(attributes),
+                          .inputs = std::move(inputs),
+                          .layer = layer});
+  };
+  std::vector<TensorId> inputs = add(".parts", "softmax_parts", {{"parts", parts}}, {logits});
+  const std::vector<TensorId> target =
+      add(".target", "label_logit", {{"mean", std::int64_t{smooth}}}, {logits, labels});
+  inputs.insert(inputs.end(), {target[0], labels, weights});
+  graph::Attributes attributes{{"classes", graph.tensors[logits].shape[1]}};
+  if (smooth) {
+    inputs.push_back(target[1]);
+    attributes.set("label_smoothing", term.label_smoothing);
+  }
+  if (term.weight != 1) attributes.set("factor", term.weight);
+  if (top_k != 0) {
+    inputs.push_back(add(".rank", "label_rank", {}, {logits, target[0], labels}).front());
+    attributes.set("top_k", top_k);
+  }
+  std::vector<TensorId> results = add("", "split_softmax_loss", std::move(attributes), std::move(inputs));
+  results.erase(results.begin() + 2); // logsumexp, for the gradient
+  return results;
+}
+
 std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t top_k) {
   const std::int32_t layer = add_layer_entry(graph, term.name, term.op);
   const std::string at = where(term.name, term.op);
   TensorId input = term.input;
   const Shape shape = graph.tensors[input].shape;
-  if (term.op == "softmax_cross_entropy" && shape.size() != 2)
+  const bool classes = term.op == "softmax_cross_entropy";
+  if (classes && shape.size() != 2)
     fail("{}: input, got {} dims ({}) expected 2. put a flatten or dense layer before the loss", at, shape.size(),
          to_string(shape));
+  if (classes) check_classes(at, term, shape[1], top_k);
   const TensorId target = target_of(graph, term, layer, input);
   const TensorId weights = source(
       graph, {.name = "sample_weights", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::sample_weight});
+  const std::int64_t parts = classes ? term.parts.value_or(class_parts(shape[1])) : 1;
+  if (parts > 1 && graph.tensors[input].spatial == 1)
+    return add_split_term(graph, term, parts, top_k, {target, weights}, layer);
   graph::Attributes attributes;
   if (term.label_smoothing != 0) attributes.set("label_smoothing", term.label_smoothing);
   if (term.weight != 1) attributes.set("factor", term.weight);
@@ -94,12 +139,23 @@ void add_losses(Graph& graph, const LossesOptions& options) {
     }
 }
 
+std::int64_t class_parts(std::int64_t classes) {
+  constexpr std::int64_t worthwhile = 256, most = 32;
+  std::int64_t best = 1;
+  if (classes < worthwhile) return best;
+  const auto twos = [](std::int64_t n) { return n & -n; };
+  for (std::int64_t n = 2; n <= most; ++n)
+    if (classes % n == 0 && twos(n) >= twos(best)) best = n;
+  return best;
+}
+
 std::int64_t label_classes(const Graph& graph) {
   std::int64_t classes = any_label;
   for (const graph::Node& node : graph.nodes) {
     if (node.phase != graph::Phase::forward) continue;
     for (TensorId t : node.inputs) {
       if (graph.tensors[t].role != Role::label) continue;
+      if (node.op == "split_softmax_loss" || node.op == "label_rank") continue; // label_logit tells
       const std::int64_t features = input(graph, node, 0).shape[1];
       if (features > 1)
         classes = std::min(classes, features);

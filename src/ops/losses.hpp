@@ -4,6 +4,7 @@
 #include "graph/graph.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct LossTerm {
   /// mse, binary_cross_entropy: compared with the samples themselves (torch.nn.MSELoss(y, x)) instead of labels, which
   /// stand for one-hot rows, or for the value itself where the input has one feature.
   bool against_samples = false;
+  /// softmax_cross_entropy: into how many parts the classes may be split (a divisor of them); 1: not at all, one node.
+  /// Without, so many as are of use: class_parts(…).
+  std::optional<std::int64_t> parts;
 };
 
 struct LossesOptions {
@@ -31,6 +35,10 @@ struct LossesOptions {
 /// is their weighted sum, and the metrics are that, the main term's, then those of the others; all but the main term's
 /// are for training alone. Throws Error naming the layer when something does not fit.
 void add_losses(graph::Graph& graph, const LossesOptions& options);
+
+/// Parts of so many classes: 1 below 256, where the logits are as little as what would be sent instead of them; else of
+/// the divisors up to 32 one with the most factors of 2, the largest of those.
+std::int64_t class_parts(std::int64_t classes);
 
 /// Labels are in [0, this): what the losses that read them can tell apart.
 std::int64_t label_classes(const graph::Graph& graph);

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -37,7 +37,8 @@ Measures measures(const graph::Graph& graph, bool training, std::span<const doub
     if (at == 1) result.loss = value;
     if (what.empty()) {
       if (!graph.only_in_training.empty() && node.op != "total_loss") result.losses.emplace_back(node.name, value);
-    } else if (node.inputs[0] != graph.logits || (what == "correct" && !std::isnan(result.accuracy))) {
+    } else if (std::find(graph.only_in_training.begin(), graph.only_in_training.end(), metric) !=
+               graph.only_in_training.end()) {
       continue; // of an auxiliary head
     } else if (what == "correct") {
       result.accuracy = value / samples;

@@ -286,6 +286,16 @@ def _(run):
     return F.cross_entropy(y, labels, label_smoothing=0.15)
 
 
+@case("many_classes", HEAD % 256, sample=(1,), batch=3,
+      model='loss = { op = "softmax_cross_entropy", label_smoothing = 0.1 }\ntop_k = 60\n')
+def _(run):
+    y = head(run, "y", run.x, 256)
+    labels = labels_of(run, 256)
+    run.values["loss.correct"] = (y.argmax(1) == labels).sum()
+    run.values["loss.top60"] = (y.topk(60, 1).indices == labels[:, None]).any(1).sum()
+    return F.cross_entropy(y, labels, label_smoothing=0.1)
+
+
 @case("mse_of_one_value", HEAD % 1, sample=(4,), batch=5, model='loss = "mse"\n')
 def _(run):
     return F.mse_loss(head(run, "y", run.x, 1), labels_of(run, 9)[:, None].double())

@@ -22,6 +22,16 @@ Graph smoothed_top_k(DType precision, const Sizes& s) {
   return trained_for(graph, {.terms = {{.input = x, .label_smoothing = 0.2}}, .top_k = 3});
 }
 
+/// The same loss in steps.
+Graph split_softmax(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
+  const TensorId y = ops::dense_layer(graph, "y", x, {.units = 12});
+  return trained_for(graph, {.terms = {{.name = "main", .input = y, .label_smoothing = 0.2, .parts = 4},
+                                       {.name = "plain", .input = y, .weight = 0.5, .parts = 6}},
+                             .top_k = 3});
+}
+
 Graph on_labels(DType precision, const Sizes& s, const std::string& op, std::int64_t units) {
   Graph graph = start(precision);
   const TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
@@ -71,14 +81,9 @@ Graph several(DType precision, const Sizes& s) {
 
 const std::vector<Case>& loss_cases() {
   static const std::vector<Case> all = {
-      {"smoothed_top_k", smoothed_top_k},
-      {"mse_one_hot", mse_one_hot},
-      {"mse_values", mse_values},
-      {"bce_one_hot", bce_one_hot},
-      {"bce_one_hot_image", bce_one_hot_image},
-      {"mse_samples", mse_samples},
-      {"bce_samples", bce_samples},
-      {"several_losses", several},
+      {"smoothed_top_k", smoothed_top_k}, {"split_softmax", split_softmax}, {"mse_one_hot", mse_one_hot},
+      {"mse_values", mse_values},         {"bce_one_hot", bce_one_hot},     {"bce_one_hot_image", bce_one_hot_image},
+      {"mse_samples", mse_samples},       {"bce_samples", bce_samples},     {"several_losses", several},
   };
   return all;
 }

@@ -263,6 +263,11 @@ private:
       main.op = chance(50) ? "mse" : "binary_cross_entropy";
     else if (chance(20))
       main.label_smoothing = 0.1;
+    if (main.op == "softmax_cross_entropy" && graph_.tensors[x].spatial == 1 && chance(40)) {
+      std::int64_t parts = between(2, 5);
+      while (classes % parts != 0) --parts;
+      main.parts = parts;
+    }
     if (main.op == "softmax_cross_entropy" && classes > 2 && chance(20)) options.top_k = between(2, classes);
     if (chance(20)) {
       main.name = "main";

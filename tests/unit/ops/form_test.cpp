@@ -126,6 +126,11 @@ TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
                                                        {"slice_grad", "b"},
                                                        {"reshape", "b"},
                                                        {"total_loss", ""},
+                                                       {"softmax_parts", "b k"},
+                                                       {"label_logit", "b k"},
+                                                       {"label_rank", "b k"},
+                                                       {"split_softmax_loss", "b"},
+                                                       {"split_softmax_loss_grad", "b k"},
                                                        {"conv_transpose2d", "b c o"},
                                                        {"conv_transpose2d_grad_input", "b o c"},
                                                        {"conv_transpose2d_grad_weight", "b c o"}};

@@ -84,7 +84,10 @@ inline graph::Graph every_operator() {
   x = dense_layer(g, "fc2", x, {.units = 10});
   add_losses(g, {.terms = {{.name = "classes", .input = x},
                            {.name = "values", .op = "mse", .input = x, .weight = 0.5},
-                           {.name = "bits", .op = "binary_cross_entropy", .input = x, .weight = 0.5}}});
+                           {.name = "bits", .op = "binary_cross_entropy", .input = x, .weight = 0.5},
+                           {.name = "split", .input = x, .parts = 2}},
+                 .main = 3,
+                 .top_k = 3});
   add_backward_and_update(g, {.momentum = 0.9});
   return g;
 }

@@ -173,7 +173,8 @@ TEST(Flops, OfSmallOperators) {
   EXPECT_DOUBLE_EQ(of("classes"), 5 * 4 * 10);
   EXPECT_DOUBLE_EQ(of("values"), 3 * 4 * 10);
   EXPECT_DOUBLE_EQ(of("bits"), 6 * 4 * 10);
-  EXPECT_DOUBLE_EQ(of("loss"), 2 * 3);
+  EXPECT_DOUBLE_EQ(of("loss"), 2 * 4);
+  EXPECT_DOUBLE_EQ(of("split.parts"), 4 * 4 * 10);
   EXPECT_DOUBLE_EQ(of("fc2.weight"), 2 * 2 * 120); // lr and momentum
 }
 

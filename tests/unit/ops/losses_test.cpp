@@ -42,6 +42,37 @@ TEST(Losses, TellSoManyLabelsApart) {
   EXPECT_EQ(label_classes(under("mse", 5, true)), any);
 }
 
+TEST(Losses, ClassesAreCutWhereTheyAreMany) {
+  EXPECT_EQ(class_parts(10), 1);
+  EXPECT_EQ(class_parts(255), 1);
+  EXPECT_EQ(class_parts(256), 32);
+  EXPECT_EQ(class_parts(1000), 8);
+  EXPECT_EQ(class_parts(1536), 32);
+  EXPECT_EQ(class_parts(50257), 29);
+  EXPECT_EQ(class_parts(257), 1); // a prime
+}
+
+TEST(Losses, ManyClassesAreSplitInSteps) {
+  Graph g = under("softmax_cross_entropy", 1000);
+  EXPECT_EQ(to_string(form(g, node(g, "loss.parts"))), "b k -> b k, b k, b k");
+  EXPECT_EQ(form(g, node(g, "loss.parts")).inputs[0][1].unit, 125);
+  EXPECT_EQ(to_string(form(g, node(g, "loss.target"))), "b k, b -> b");
+  EXPECT_EQ(to_string(form(g, node(g, "loss"))), "b ., b ., b ., b, b, b -> 1, 1, b");
+  EXPECT_EQ(g.metrics.size(), 2U);
+  EXPECT_EQ(g.tensors[g.metrics[1]].name, "loss.correct");
+  EXPECT_EQ(label_classes(g), 1000);
+  add_backward_and_update(g, {});
+  ops::verify(g);
+  EXPECT_EQ(to_string(form(g, first_of(g, "split_softmax_loss_grad"))), "b k, b, b, b -> b k");
+}
+
+/// Logits of an image keep its order, in which parts of the classes are no blocks.
+TEST(Losses, ClassesOfAFlattenedImageAreNotCut) {
+  Graph g{.name = "g"};
+  add_losses(g, {.terms = {{.input = flatten_layer(g, "f", input_source(g, 4, {64, 3, 3}))}}});
+  EXPECT_EQ(node(g, "loss").op, "softmax_cross_entropy");
+}
+
 TEST(Losses, RefuseWhatDoesNotFit) {
   Graph g{.name = "g"};
   const TensorId x = input_source(g, 4, {2, 3, 3});

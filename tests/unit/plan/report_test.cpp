@@ -25,8 +25,8 @@ TEST(Report, has_a_line_per_layer_and_both_baselines) {
   const graph::Graph graph = test::alexnet(256);
   const std::string text = plan::report(graph, plan::make_plan(graph, mesh, {}));
   EXPECT_EQ(text.substr(0, text.find('\n')),
-            "alexnet on 8 ranks (mesh 2x2x2), strategy auto: 245.50 MB moved per step, proven optimal; data 3421.07 MB "
-            "(13.93 times); model 1995.39 MB (8.13 times)");
+            "alexnet on 8 ranks (mesh 2x2x2), strategy auto: 244.55 MB moved per step, proven optimal; data 3421.07 MB "
+            "(13.99 times); model 1995.58 MB (8.16 times)");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<std::ptrdiff_t>(2 + graph.layers.size()));
   EXPECT_NE(text.find("conv1    256x64x55x55   data      batch/8"), std::string::npos) << text;
   EXPECT_NE(text.find("fc6      256x4096       model"), std::string::npos) << text;
