@@ -1,7 +1,6 @@
 #include "frontend/layers.hpp"
 
 #include "base/error.hpp"
-#include "ops/norm_layers.hpp"
 
 #include <array>
 #include <utility>
@@ -117,18 +116,6 @@ Append read_gelu(const Table& table, const ModelOptions&) {
   };
 }
 
-Append read_batch_norm(const Table& table, const ModelOptions&) {
-  ops::BatchNormOptions options;
-  options.eps = table.real("eps", options.eps);
-  if (options.eps <= 0) table.reject("eps", "a number above 0");
-  options.momentum = table.real("momentum", options.momentum);
-  if (options.momentum < 0 || options.momentum > 1) table.reject("momentum", "at least 0 and at most 1");
-  options.affine = table.boolean("affine", options.affine);
-  return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
-    return ops::batch_norm_layer(graph, name, inputs[0], options);
-  };
-}
-
 Append read_pool(const Table& table, const ModelOptions&) {
   const std::string op = table.text("op", required);
   table.known({"kernel", "stride", "padding", "ceil_mode"});
@@ -170,12 +157,6 @@ Append read_add(const Table&, const ModelOptions&) {
       [](Graph& graph, const std::string& name, const Inputs& inputs) { return ops::add_layer(graph, name, inputs); };
 }
 
-Append read_mul(const Table&, const ModelOptions&) {
-  return [](Graph& graph, const std::string& name, const Inputs& inputs) {
-    return ops::mul_layer(graph, name, inputs[0], inputs[1]);
-  };
-}
-
 struct NamedScheme {
   std::string_view name;
   ops::Scheme scheme;
@@ -205,13 +186,33 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "silu", .read = read_pointwise},
       {.op = "hard_swish", .read = read_pointwise},
       {.op = "batch_norm", .activation = true, .read = read_batch_norm},
+      {.op = "group_norm", .activation = true, .read = read_group_norm},
+      {.op = "layer_norm", .activation = true, .read = read_layer_norm},
+      {.op = "lrn", .read = read_lrn},
       {.op = "max_pool", .read = read_pool},
       {.op = "avg_pool", .read = read_pool},
       {.op = "global_avg_pool", .read = read_global_avg_pool},
       {.op = "dropout", .read = read_dropout},
       {.op = "flatten", .read = read_flatten},
       {.op = "add", .least_inputs = 2, .most_inputs = any_number, .activation = true, .read = read_add},
-      {.op = "mul", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_mul},
+      {.op = "mul", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_binary},
+      {.op = "sub", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_binary},
+      {.op = "div", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_binary},
+      {.op = "maximum", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_binary},
+      {.op = "minimum", .least_inputs = 2, .most_inputs = 2, .activation = true, .read = read_binary},
+      {.op = "scale", .read = read_scale},
+      {.op = "shift", .read = read_shift},
+      {.op = "neg", .read = read_neg},
+      {.op = "pow", .read = read_pow},
+      {.op = "sqrt", .read = read_function},
+      {.op = "exp", .read = read_function},
+      {.op = "log", .read = read_function},
+      {.op = "abs", .read = read_function},
+      {.op = "clamp", .read = read_clamp},
+      {.op = "mean", .read = read_reduce},
+      {.op = "sum", .read = read_reduce},
+      {.op = "softmax", .read = read_softmax},
+      {.op = "log_softmax", .read = read_softmax},
       {.op = "identity", .read = read_identity},
       {.op = "concat", .least_inputs = 2, .most_inputs = any_number, .activation = true, .read = read_concat},
       {.op = "slice", .read = read_slice},
@@ -229,16 +230,12 @@ const std::vector<std::string>& later_layers() {
                                                  "conv1d",
                                                  "conv3d",
                                                  "embedding",
-                                                 "group_norm",
                                                  "gru",
-                                                 "layer_norm",
-                                                 "lrn",
                                                  "lstm",
                                                  "matmul",
                                                  "multi_head_attention",
                                                  "positional_embedding",
-                                                 "rms_norm",
-                                                 "softmax"};
+                                                 "rms_norm"};
   return later;
 }
 

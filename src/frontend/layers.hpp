@@ -49,6 +49,21 @@ Append read_transpose(const config::Table& layer, const ModelOptions& model);
 Append read_pad(const config::Table& layer, const ModelOptions& model);
 Append read_upsample(const config::Table& layer, const ModelOptions& model);
 
+// Readers of arithmetic_layers.cpp, for the rows.
+Append read_batch_norm(const config::Table& layer, const ModelOptions& model);
+Append read_group_norm(const config::Table& layer, const ModelOptions& model);
+Append read_layer_norm(const config::Table& layer, const ModelOptions& model);
+Append read_lrn(const config::Table& layer, const ModelOptions& model);
+Append read_softmax(const config::Table& layer, const ModelOptions& model);
+Append read_function(const config::Table& layer, const ModelOptions& model);
+Append read_scale(const config::Table& layer, const ModelOptions& model);
+Append read_shift(const config::Table& layer, const ModelOptions& model);
+Append read_pow(const config::Table& layer, const ModelOptions& model);
+Append read_clamp(const config::Table& layer, const ModelOptions& model);
+Append read_neg(const config::Table& layer, const ModelOptions& model);
+Append read_binary(const config::Table& layer, const ModelOptions& model);
+Append read_reduce(const config::Table& layer, const ModelOptions& model);
+
 /// Key `init` of a layer or model.
 ops::Scheme read_init(const config::Table& table, ops::Scheme fallback);
 /// Key `activation`: one of ops::activations(), or "" when absent.

@@ -148,6 +148,119 @@ struct Mul {
     return a * b;
   }
 };
+struct Sub {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Div {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+struct Maximum { // NaN passes through, as in PyTorch
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T a, T b) const {
+    return (a > b) | (a != a) ? a : b;
+  }
+};
+struct Minimum {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T a, T b) const {
+    return (a < b) | (a != a) ? a : b;
+  }
+};
+/// The share of a maximum's gradient that its operand p has beside q.
+struct GreaterGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T p, T q) const {
+    return p > q ? dy : p == q ? T(0.5) * dy : T(0);
+  }
+};
+
+// Functions of one operand with constants.
+template<class T>
+struct Scale {
+  T factor;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const { return factor * x; }
+};
+template<class T>
+struct Shift {
+  T by;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const { return x + by; }
+};
+template<class T>
+struct Pow {
+  T exponent;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const { return device::math::pow(x, exponent); }
+};
+template<class T>
+struct PowGrad {
+  T exponent;
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    return exponent == T(0) ? T(0) : dy * exponent * device::math::pow(x, exponent - T(1));
+  }
+};
+struct Square {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return x * x;
+  }
+};
+struct SquareGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    return dy * (T(2) * x);
+  }
+};
+struct Sqrt {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return device::math::sqrt(x);
+  }
+};
+struct SqrtGrad { // from the result
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T y) const {
+    return dy / (T(2) * y);
+  }
+};
+struct Exp {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return device::math::exp(x);
+  }
+};
+struct Log {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return device::math::log(x);
+  }
+};
+struct Abs {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return device::math::fabs(x);
+  }
+};
+struct AbsGrad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
+    return x > T(0) ? dy : x < T(0) ? -dy : T(0) * x;
+  }
+};
+template<class T>
+struct Clamp { // NaN passes through
+  T low, high;
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const { return x < low ? low : x > high ? high : x; }
+};
+template<class T>
+struct ClampGrad {
+  T low, high;
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const { return (x < low) | (x > high) ? T(0) : dy; }
+};
 
 /// Coefficients of torch.optim.SGD: g ← grad + decay·w; v ← momentum·v + g; step = from_g·g + from_v·v, which is v, or
 /// g + momentum·v with Nesterov; w ← w − lr·step. Without momentum the step is g.

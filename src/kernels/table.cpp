@@ -1,20 +1,25 @@
 #include "base/error.hpp"
 #include "kernels/add.hpp"
+#include "kernels/arithmetic.hpp"
 #include "kernels/batch_norm.hpp"
 #include "kernels/bias.hpp"
+#include "kernels/broadcast.hpp"
 #include "kernels/concat.hpp"
 #include "kernels/conv2d.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/flatten.hpp"
+#include "kernels/group_norm.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/mul.hpp"
+#include "kernels/lrn.hpp"
 #include "kernels/pad.hpp"
 #include "kernels/pointwise.hpp"
 #include "kernels/pointwise_loss.hpp"
 #include "kernels/pool.hpp"
+#include "kernels/reduce.hpp"
 #include "kernels/reshape.hpp"
 #include "kernels/sgd.hpp"
+#include "kernels/softmax.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "kernels/split_softmax.hpp"
 #include "kernels/upsample.hpp"
@@ -70,6 +75,30 @@ const std::vector<Kernel>& fast_table() {
       {"flatten", run_flatten, nullptr},
       {"flatten_grad", run_flatten, nullptr},
       {"add", run_add, nullptr},
+      {"group_norm", run_group_norm, nullptr},
+      {"group_norm_grad", run_group_norm_grad, nullptr},
+      {"group_norm_sums", run_group_norm_sums, scratch_group_norm_sums},
+      {"layer_norm", run_group_norm, nullptr},
+      {"layer_norm_grad", run_group_norm_grad, nullptr},
+      {"layer_norm_sums", run_group_norm_sums, scratch_group_norm_sums},
+      {"lrn", run_lrn, nullptr},
+      {"lrn_grad", run_lrn_grad, scratch_lrn_grad},
+      {"softmax", run_softmax, nullptr},
+      {"softmax_grad", run_softmax_grad, nullptr},
+      {"log_softmax", run_log_softmax, nullptr},
+      {"log_softmax_grad", run_log_softmax_grad, nullptr},
+      {"scale", run_scale, nullptr},
+      {"shift", run_shift, nullptr},
+      {"pow", run_pow, nullptr},
+      {"pow_grad", run_pow_grad, nullptr},
+      {"sqrt", run_sqrt, nullptr},
+      {"sqrt_grad", run_sqrt_grad, nullptr},
+      {"exp", run_exp, nullptr},
+      {"log", run_log, nullptr},
+      {"abs", run_abs, nullptr},
+      {"abs_grad", run_abs_grad, nullptr},
+      {"clamp", run_clamp, nullptr},
+      {"clamp_grad", run_clamp_grad, nullptr},
       {"mul", run_mul, nullptr},
       {"concat", run_concat, nullptr},
       {"slice", run_slice, nullptr},
@@ -80,6 +109,15 @@ const std::vector<Kernel>& fast_table() {
       {"pad_grad", run_pad_grad, nullptr},
       {"upsample", run_upsample, nullptr},
       {"upsample_grad", run_upsample_grad, nullptr},
+      {"add_repeated", run_add_repeated, nullptr},
+      {"sub", run_sub, nullptr},
+      {"div", run_div, nullptr},
+      {"maximum", run_maximum, nullptr},
+      {"minimum", run_minimum, nullptr},
+      {"greater_grad", run_greater_grad, nullptr},
+      {"reduce", run_reduce, nullptr},
+      {"reduce_batch", run_reduce_batch, scratch_reduce_batch},
+      {"expand", run_expand, nullptr},
       {"softmax_cross_entropy", run_softmax_cross_entropy, scratch_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", run_softmax_cross_entropy_grad, nullptr},
       {"softmax_parts", run_softmax_parts, nullptr},
@@ -144,6 +182,30 @@ const std::vector<Kernel>& reference_table() {
       {"flatten", reference::run_flatten, nullptr},
       {"flatten_grad", reference::run_flatten, nullptr},
       {"add", reference::run_add, nullptr},
+      {"group_norm", reference::run_group_norm, nullptr},
+      {"group_norm_grad", reference::run_group_norm_grad, nullptr},
+      {"group_norm_sums", reference::run_group_norm_sums, nullptr},
+      {"layer_norm", reference::run_group_norm, nullptr},
+      {"layer_norm_grad", reference::run_group_norm_grad, nullptr},
+      {"layer_norm_sums", reference::run_group_norm_sums, nullptr},
+      {"lrn", reference::run_lrn, nullptr},
+      {"lrn_grad", reference::run_lrn_grad, nullptr},
+      {"softmax", reference::run_softmax, nullptr},
+      {"softmax_grad", reference::run_softmax_grad, nullptr},
+      {"log_softmax", reference::run_log_softmax, nullptr},
+      {"log_softmax_grad", reference::run_log_softmax_grad, nullptr},
+      {"scale", reference::run_scale, nullptr},
+      {"shift", reference::run_shift, nullptr},
+      {"pow", reference::run_pow, nullptr},
+      {"pow_grad", reference::run_pow_grad, nullptr},
+      {"sqrt", reference::run_sqrt, nullptr},
+      {"sqrt_grad", reference::run_sqrt_grad, nullptr},
+      {"exp", reference::run_exp, nullptr},
+      {"log", reference::run_log, nullptr},
+      {"abs", reference::run_abs, nullptr},
+      {"abs_grad", reference::run_abs_grad, nullptr},
+      {"clamp", reference::run_clamp, nullptr},
+      {"clamp_grad", reference::run_clamp_grad, nullptr},
       {"mul", reference::run_mul, nullptr},
       {"concat", reference::run_concat, nullptr},
       {"slice", reference::run_slice, nullptr},
@@ -154,6 +216,15 @@ const std::vector<Kernel>& reference_table() {
       {"pad_grad", reference::run_pad_grad, nullptr},
       {"upsample", reference::run_upsample, nullptr},
       {"upsample_grad", reference::run_upsample_grad, nullptr},
+      {"add_repeated", reference::run_add_repeated, nullptr},
+      {"sub", reference::run_sub, nullptr},
+      {"div", reference::run_div, nullptr},
+      {"maximum", reference::run_maximum, nullptr},
+      {"minimum", reference::run_minimum, nullptr},
+      {"greater_grad", reference::run_greater_grad, nullptr},
+      {"reduce", reference::run_reduce, nullptr},
+      {"reduce_batch", reference::run_reduce_batch, nullptr},
+      {"expand", reference::run_expand, nullptr},
       {"softmax_cross_entropy", reference::run_softmax_cross_entropy, nullptr},
       {"softmax_cross_entropy_grad", reference::run_softmax_cross_entropy_grad, nullptr},
       {"softmax_parts", reference::run_softmax_parts, nullptr},

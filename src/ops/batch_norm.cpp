@@ -124,20 +124,27 @@ Form form_grad(const Graph& graph, const Node& node) {
 /// Mean and variance are functions of x, too: batch_norm's gradient by x takes that into account.
 void no_gradient(Backward&, const Node&) {}
 
+/// The node that makes the mean. All others run where it does: x is read there.
+graph::NodeId leader(const Graph& graph, const Node& node) {
+  return graph.tensors[node.inputs[1]].producer;
+}
+
 void gradient(Backward& backward, const Node& node) {
   const TensorId dy = backward.gradient_of(node.outputs[0]), x = node.inputs[0];
+  const graph::NodeId twin = leader(backward.graph(), node);
   const graph::Attributes attributes{{"eps", node.attributes.real("eps")}};
   const std::vector<TensorId> sums = backward.append(node, {.name = node.name + ".sums",
                                                             .op = "batch_norm_sums",
                                                             .attributes = attributes,
-                                                            .inputs = {dy, x, node.inputs[1], node.inputs[2]}});
+                                                            .inputs = {dy, x, node.inputs[1], node.inputs[2]},
+                                                            .twin = twin});
   std::vector<TensorId> operands{dy, x, node.inputs[1], node.inputs[2], sums[0], sums[1]};
   if (has_affine(node)) {
     backward.contribute(node.inputs[3], sums[1]);
     backward.contribute(node.inputs[4], sums[0]);
     operands.push_back(node.inputs[3]);
   }
-  backward.contribute(node, x, {.op = "batch_norm_grad", .attributes = attributes, .inputs = operands});
+  backward.contribute(node, x, {.op = "batch_norm_grad", .attributes = attributes, .inputs = operands, .twin = twin});
 }
 
 /// running ← (1 − momentum)·running + momentum·value, for the variance of the unbiased one: n/(n − 1) times as much.

@@ -1,5 +1,7 @@
 #include "ops/layers.hpp"
 
+#include "ops/arithmetic_layers.hpp"
+
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "ops/building.hpp"
@@ -194,6 +196,8 @@ TensorId flatten_layer(Graph& graph, const std::string& name, TensorId x) {
 }
 
 TensorId add_layer(Graph& graph, const std::string& name, const std::vector<TensorId>& terms) {
+  if (terms.size() == 2 && graph.tensors[terms[0]].shape != graph.tensors[terms[1]].shape)
+    return add_repeated_layer(graph, name, terms[0], terms[1]);
   return single(graph, name, "add", {}, terms);
 }
 

@@ -96,6 +96,7 @@ graph::TensorId global_avg_pool_layer(graph::Graph& graph, const std::string& na
 graph::TensorId dropout_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, double rate,
                               std::uint64_t seed);
 graph::TensorId flatten_layer(graph::Graph& graph, const std::string& name, graph::TensorId x);
+/// Terms of one shape, or two of which one is repeated (arithmetic_layers.hpp).
 graph::TensorId add_layer(graph::Graph& graph, const std::string& name, const std::vector<graph::TensorId>& terms);
 graph::TensorId mul_layer(graph::Graph& graph, const std::string& name, graph::TensorId a, graph::TensorId b);
 

@@ -3,6 +3,8 @@
 #include "base/error.hpp"
 #include "ops/building.hpp"
 
+#include <utility>
+
 namespace soybean::ops {
 
 using graph::Graph;
@@ -34,9 +36,12 @@ TensorId batch_norm_layer(Graph& graph, const std::string& name, TensorId x, con
   };
   const TensorId mean =
       append(graph, {.name = name + ".mean", .op = "channel_mean", .inputs = {x}, .layer = layer}).front();
-  const TensorId variance =
-      append(graph, {.name = name + ".variance", .op = "channel_variance", .inputs = {x, mean}, .layer = layer})
-          .front();
+  const TensorId variance = append(graph, {.name = name + ".variance",
+                                           .op = "channel_variance",
+                                           .inputs = {x, mean},
+                                           .layer = layer,
+                                           .twin = graph.tensors[mean].producer})
+                                .front();
   const TensorId running_mean = running("running_mean", {}), running_var = running("running_var", {Init::constant, 1});
   graph.tensors[mean].in_evaluation = running_mean;
   graph.tensors[variance].in_evaluation = running_var;
@@ -49,8 +54,65 @@ TensorId batch_norm_layer(Graph& graph, const std::string& name, TensorId x, con
                         .op = "batch_norm",
                         .attributes = {{"eps", options.eps}, {"momentum", options.momentum}},
                         .inputs = inputs,
-                        .layer = layer})
+                        .layer = layer,
+                        .twin = graph.tensors[mean].producer})
       .front();
+}
+
+namespace {
+
+/// The norm itself, with weight and bias of that shape where they are wanted.
+TensorId append_norm(Graph& graph, NewNode node, const Shape& weights, bool affine) {
+  const std::string op = node.op, name = node.name;
+  const auto trained = [&](const std::string& what, graph::Initializer init) {
+    Shape units(weights.size(), 1);
+    if (weights.size() == 1) units[0] = graph.tensors[node.inputs[0]].units[1];
+    return parameter(graph, name, op, {.name = what, .shape = weights, .units = units, .init = init});
+  };
+  if (affine) {
+    const TensorId weight = trained("weight", {Init::constant, 1}), bias = trained("bias", {});
+    node.inputs.insert(node.inputs.end(), {weight, bias});
+  }
+  return append(graph, std::move(node)).front();
+}
+
+/// Shape of x's samples. Throws Error unless they are images or features.
+Shape sample_of(const Graph& graph, const std::string& name, std::string_view op, TensorId x) {
+  const Shape& shape = graph.tensors[x].shape;
+  if (shape.size() != 2 && shape.size() != 4)
+    fail("{}: input, got {} dims ({}) expected 2 or 4", where(name, op), shape.size(), soybean::to_string(shape));
+  return Shape(shape.begin() + 1, shape.end());
+}
+
+} // namespace
+
+TensorId group_norm_layer(Graph& graph, const std::string& name, TensorId x, const GroupNormOptions& options) {
+  const std::int32_t layer = add_layer_entry(graph, name, "group_norm");
+  const Shape sample = sample_of(graph, name, "group_norm", x);
+  return append_norm(graph,
+                     {.name = name,
+                      .op = "group_norm",
+                      .attributes = {{"groups", options.groups}, {"eps", options.eps}},
+                      .inputs = {x},
+                      .layer = layer},
+                     {sample[0]}, options.affine);
+}
+
+TensorId layer_norm_layer(Graph& graph, const std::string& name, TensorId x, const LayerNormOptions& options) {
+  const std::int32_t layer = add_layer_entry(graph, name, "layer_norm");
+  const Shape sample = sample_of(graph, name, "layer_norm", x);
+  return append_norm(graph,
+                     {.name = name,
+                      .op = "layer_norm",
+                      .attributes = {{"over", options.over}, {"eps", options.eps}},
+                      .inputs = {x},
+                      .layer = layer},
+                     options.over == "channels" ? Shape{sample[0]} : sample, options.affine);
+}
+
+TensorId lrn_layer(Graph& graph, const std::string& name, TensorId x, const LrnOptions& options) {
+  return single(graph, name, "lrn",
+                {{"size", options.size}, {"alpha", options.alpha}, {"beta", options.beta}, {"k", options.k}}, {x});
 }
 
 } // namespace soybean::ops

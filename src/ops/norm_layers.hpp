@@ -3,6 +3,7 @@
 // initial values are those of torch.nn. All throw Error naming the layer when something does not fit.
 #include "graph/graph.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace soybean::ops {
@@ -16,5 +17,30 @@ struct BatchNormOptions {
 /// validation reads.
 graph::TensorId batch_norm_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                                  const BatchNormOptions& options);
+
+struct GroupNormOptions {
+  std::int64_t groups = 1; ///< a divisor of the channels
+  double eps = 1e-5;
+  bool affine = true; ///< parameters weight (ones) and bias (zeros), one per channel
+};
+graph::TensorId group_norm_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                                 const GroupNormOptions& options);
+
+struct LayerNormOptions {
+  /// "sample": torch.nn.LayerNorm over all dims but the batch, weight and bias of their shape; "channels": of every
+  /// position over its channels, weight and bias [C].
+  std::string over = "sample";
+  double eps = 1e-5;
+  bool affine = true;
+};
+graph::TensorId layer_norm_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                                 const LayerNormOptions& options);
+
+struct LrnOptions {
+  std::int64_t size = 1; ///< channels of the window
+  double alpha = 1e-4, beta = 0.75, k = 1;
+};
+/// Of images.
+graph::TensorId lrn_layer(graph::Graph& graph, const std::string& name, graph::TensorId x, const LrnOptions& options);
 
 } // namespace soybean::ops

@@ -8,10 +8,30 @@ namespace {
 
 std::vector<Operator> make_table() {
   std::vector<Operator> rows;
-  for (auto family :
-       {conv2d_family, conv_transpose2d_family, dense_family, bias_family, pointwise_family, batch_norm_family,
-        pool_family, dropout_family, flatten_family, add_family, mul_family, concat_family, reshape_family, pad_family,
-        upsample_family, softmax_cross_entropy_family, split_softmax_family, pointwise_loss_family, sgd_family})
+  for (auto family : {conv2d_family,
+                      conv_transpose2d_family,
+                      dense_family,
+                      bias_family,
+                      pointwise_family,
+                      batch_norm_family,
+                      group_norm_family,
+                      lrn_family,
+                      softmax_family,
+                      pool_family,
+                      dropout_family,
+                      flatten_family,
+                      add_family,
+                      arithmetic_family,
+                      broadcast_family,
+                      reduce_family,
+                      concat_family,
+                      reshape_family,
+                      pad_family,
+                      upsample_family,
+                      softmax_cross_entropy_family,
+                      split_softmax_family,
+                      pointwise_loss_family,
+                      sgd_family})
     for (Operator& row : family()) rows.push_back(std::move(row));
   return rows;
 }

@@ -259,6 +259,108 @@ def _(run):
     return m
 
 
+
+def norm_case(name, keys, affine, f, sample=(4, 3, 2)):
+    """A layer `y` with weight and bias of shape `affine`."""
+
+    @case(name, f'  {{ op = "{keys[0]}", name = "y"{"".join(", " + k for k in keys[1:])} }},\n  {{ op = "flatten" }},'
+          if len(sample) == 3 else f'  {{ op = "{keys[0]}", name = "y"{"".join(", " + k for k in keys[1:])} }},', sample=sample)
+    def _(run):
+        weights = [run.parameter(f"y.{n}", *affine) for n in ("weight", "bias")] if affine else [None, None]
+        run.values["y"] = f(run.x, *weights)
+        return flat(run.values["y"])
+
+
+norm_case("group_norm", ["group_norm", "groups = 2"], (4,), lambda x, w, b: F.group_norm(x, 2, w, b))
+norm_case("group_norm_keys", ["group_norm", "groups = 4", "eps = 0.03", "affine = false"], None,
+          lambda x, w, b: F.group_norm(x, 4, eps=0.03))
+norm_case("group_norm_features", ["group_norm", "groups = 2"], (6,), lambda x, w, b: F.group_norm(x, 2, w, b), (6,))
+norm_case("layer_norm", ["layer_norm"], (4, 3, 2), lambda x, w, b: F.layer_norm(x, (4, 3, 2), w, b))
+norm_case("layer_norm_keys", ["layer_norm", "eps = 0.03", "affine = false"], None,
+          lambda x, w, b: F.layer_norm(x, (4, 3, 2), eps=0.03))
+norm_case("layer_norm_features", ["layer_norm"], (6,), lambda x, w, b: F.layer_norm(x, (6,), w, b), (6,))
+norm_case("layer_norm_channels", ["layer_norm", 'over = "channels"'], (4,),
+          lambda x, w, b: F.layer_norm(x.movedim(1, -1), (4,), w, b).movedim(-1, 1))
+norm_case("lrn", ["lrn", "size = 3"], None, lambda x, w, b: F.local_response_norm(x, 3))
+norm_case("lrn_keys", ["lrn", "size = 4", "alpha = 0.6", "beta = 1.3", "k = 0.7"], None,
+          lambda x, w, b: F.local_response_norm(x, 4, alpha=0.6, beta=1.3, k=0.7), (7, 2, 2))
+
+unary("softmax", ["softmax"], lambda x: F.softmax(x, 1))
+unary("log_softmax", ["log_softmax"], lambda x: F.log_softmax(x, 1))
+unary("scale", ["scale", "factor = -0.6"], lambda x: -0.6 * x)
+unary("shift", ["shift", "by = 1.5"], lambda x: x + 1.5)
+unary("pow", ["pow", "exponent = 3"], lambda x: x**3)
+unary("square", ["pow", "exponent = 2"], lambda x: x**2)
+unary("exp", ["exp"], torch.exp)
+unary("abs", ["abs"], torch.abs)
+unary("neg", ["neg"], torch.neg)
+unary("clamp", ["clamp", "min = -0.5", "max = 0.7"], lambda x: torch.clamp(x, -0.5, 0.7))
+unary("clamp_below", ["clamp", "max = 0.3"], lambda x: torch.clamp(x, max=0.3))
+unary("mean_of_images", ["mean", "dims = [2, 3]", "keepdim = true"], lambda x: x.mean((2, 3), keepdim=True))
+unary("mean_of_channels", ["mean", "dims = [1]", "keepdim = true"], lambda x: x.mean(1, keepdim=True).clone())
+unary("sum_of_images", ["sum", "dims = [2, 3]", "keepdim = true"], lambda x: x.sum((2, 3), keepdim=True))
+
+
+@case("roots_and_logarithms", """  { op = "abs" },
+  { op = "shift", name = "a", by = 0.5 },
+  { op = "sqrt", name = "root" },
+  { op = "log", name = "logarithm", input = "a" },
+  { op = "pow", name = "power", input = "a", exponent = -1.5 },
+  { op = "sub", name = "difference", inputs = ["root", "logarithm"] },
+  { op = "div", name = "quotient", inputs = ["difference", "power"] },
+  { op = "mean", dims = [2, 3] },""")
+def _(run):
+    a = run.x.abs() + 0.5
+    run.values.update({"root": a.sqrt(), "logarithm": a.log(), "power": a**-1.5})
+    run.values["difference"] = run.values["root"] - run.values["logarithm"]
+    run.values["quotient"] = run.values["difference"] / run.values["power"]
+    return run.values["quotient"].mean((2, 3))
+
+
+@case("squeeze_and_excitation", """  { op = "mean", name = "squeeze", dims = [2, 3] },
+  { op = "dense", name = "a", units = 2, activation = "relu" },
+  { op = "dense", name = "b", units = 4, activation = "sigmoid" },
+  { op = "mul", name = "y", inputs = ["input", "b"] },
+  { op = "flatten" },""", sample=(4, 3, 2))
+def _(run):
+    squeezed = run.x.mean((2, 3))
+    a = F.relu(F.linear(squeezed, run.parameter("a.weight", 2, 4), run.parameter("a.bias", 2)))
+    gate = torch.sigmoid(F.linear(a, run.parameter("b.weight", 4, 2), run.parameter("b.bias", 4)))
+    run.values["y"] = run.x * gate[:, :, None, None]
+    return flat(run.values["y"])
+
+
+for op, f in (("add", torch.add), ("sub", torch.sub), ("mul", torch.mul), ("div", torch.div),
+              ("maximum", torch.maximum), ("minimum", torch.minimum)):
+    for kind, dims in (("channel", [2, 3]), ("position", [1]), ("sample", [1, 2, 3])):
+        for order in ("", "_turned"):
+            inputs = '["small", "input"]' if order else '["input", "small"]'
+
+            @case(f"{op}_per_{kind}{order}", f"""  {{ op = "mean", name = "mean", dims = {dims}, keepdim = true }},
+  {{ op = "exp", name = "small" }},
+  {{ op = "{op}", name = "y", inputs = {inputs} }},
+  {{ op = "flatten" }},""", sample=(3, 2, 2))
+            def _(run, f=f, dims=dims, order=order):
+                small = run.x.mean(dims, keepdim=True).exp()
+                run.values["y"] = f(small, run.x) if order else f(run.x, small)
+                return flat(run.values["y"])
+
+
+@case("ties", """  { op = "relu", name = "a" },
+  { op = "clamp", name = "b", min = 0 },
+  { op = "maximum", name = "most", inputs = ["a", "b"] },
+  { op = "minimum", name = "least", inputs = ["a", "b"] },
+  { op = "sub", name = "c", inputs = ["input", "least"] },
+  { op = "mul", name = "y", inputs = ["most", "c"] },
+  { op = "flatten" },""", sample=(3, 2, 2))
+def _(run):
+    a = F.relu(run.x)
+    b = torch.clamp(a, min=0)
+    most, least = torch.maximum(a, b), torch.minimum(a, b)
+    run.values["y"] = most * (run.x - least)
+    return flat(run.values["y"])
+
+
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 #include "support/random_graph.hpp"
 
 #include "base/philox.hpp"
+#include "ops/arithmetic_layers.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
@@ -60,7 +61,7 @@ private:
     for (std::int64_t i = 1; i < layers; ++i) {
       switch (between(0, 9)) {
       case 9:
-        x = batch_norm(x);
+        x = norm(x);
         break;
       case 0:
       case 1:
@@ -133,7 +134,7 @@ private:
   TensorId residual(TensorId x) {
     TensorId body = same_convolution(x);
     if (chance(40)) body = same_convolution(body);
-    if (chance(25)) return ops::mul_layer(graph_, name("mul"), x, body);
+    if (chance(45)) return binary(x, body);
     if (chance(25)) {
       const TensorId third = same_convolution(x);
       return ops::add_layer(graph_, name("add"), {x, body, third});
@@ -176,12 +177,94 @@ private:
     return ops::upsample_layer(graph_, name("upsample"), x, options);
   }
 
-  /// A batch norm where a channel has more than one value; eps keeps what hardly varies from being blown up.
-  TensorId batch_norm(TensorId x) {
-    if (volume(shape(x)) / shape(x)[1] < 2) return pointwise(x);
-    return activation(ops::batch_norm_layer(
-        graph_, name("norm"), x,
-        {.eps = chance(50) ? 0.1 : 0.01, .momentum = 0.1 * static_cast<double>(between(0, 10)), .affine = chance(70)}));
+  TensorId norm(TensorId x) {
+    const std::int64_t channels = shape(x)[1];
+    const std::string layer = name("norm");
+    const bool affine = chance(70);
+    switch (between(0, 5)) {
+    case 0:
+      x = ops::group_norm_layer(graph_, layer, x,
+                                {.groups = common_divisor(channels, channels), .eps = 0.1, .affine = affine});
+      return shifted(layer, x, affine);
+    case 1:
+      x = ops::layer_norm_layer(graph_, layer, x,
+                                {.over = chance(50) ? "sample" : "channels", .eps = 0.1, .affine = affine});
+      return shifted(layer, x, affine);
+    case 2:
+      if (shape(x).size() == 4)
+        return ops::lrn_layer(graph_, name("lrn"), x,
+                              {.size = between(1, 5), .alpha = 0.3, .beta = chance(50) ? 0.75 : 0.5});
+      [[fallthrough]];
+    default:
+      if (volume(shape(x)) / channels < 2) return pointwise(x);
+      x = ops::batch_norm_layer(graph_, layer, x,
+                                {.eps = chance(50) ? 0.1 : 0.01, // what hardly varies is not to be blown up
+                                 .momentum = 0.1 * static_cast<double>(between(0, 10)),
+                                 .affine = affine});
+      return shifted(layer, x, affine);
+    }
+  }
+
+  /// A norm's result away from 0: what does not vary becomes rounding errors there, whose sign a relu would tell.
+  TensorId shifted(const std::string& layer, TensorId x, bool affine) {
+    if (!affine) return activation(function("shift", x, {{"by", 0.3}}));
+    graph_.tensors[graph::find_tensor(graph_, layer + ".bias")].init = {graph::Init::uniform, 0.5};
+    return activation(x);
+  }
+
+  TensorId function(const std::string& op, TensorId x, const graph::Attributes& attributes = {}) {
+    return ops::arithmetic_layer(graph_, name(op), op, x, attributes);
+  }
+
+  /// Functions of one operand, of values kept in their domain and small.
+  TensorId arithmetic(TensorId x) {
+    const double constant = 0.25 * static_cast<double>(between(1, 6));
+    switch (between(0, 7)) {
+    case 0:
+      return function("scale", x, {{"factor", constant - 1}});
+    case 1:
+      return function("clamp", x, {{"min", -constant}, {"max", constant}});
+    case 2:
+      return function("log", function("shift", function("abs", x), {{"by", constant}}));
+    case 3:
+      return function("sqrt", function("shift", function("abs", x), {{"by", constant}}));
+    case 4:
+      return function("exp", function("clamp", x, {{"min", -2.0}, {"max", 1.0}}));
+    case 5:
+      return function("pow", function("shift", function("abs", x), {{"by", 0.5}}), {{"exponent", constant - 1}});
+    case 6:
+      return ops::softmax_layer(graph_, name("softmax"), chance(50) ? "softmax" : "log_softmax", x);
+    default:
+      return ops::neg_layer(graph_, name("neg"), x);
+    }
+  }
+
+  /// x times a parameter with one value per channel.
+  TensorId channel_factors(TensorId x) {
+    const std::string layer = name("factors");
+    const TensorId vector = ops::append_source(graph_, {.name = layer + ".weight",
+                                                        .shape = {shape(x)[1]},
+                                                        .units = {graph_.tensors[x].units[1]},
+                                                        .dtype = graph_.precision,
+                                                        .role = graph::Role::parameter,
+                                                        .init = {graph::Init::uniform, 1}});
+    return ops::binary_layer(graph_, layer, "mul", x, vector);
+  }
+
+  /// x and a tensor of its shape, or, of images, one that is repeated.
+  TensorId binary(TensorId x, TensorId other) {
+    if (chance(15)) x = channel_factors(x);
+    if (shape(x).size() == 4 && chance(60)) {
+      const std::vector<Shape> choices{{1}, {2, 3}, {1, 2, 3}};
+      const Shape dims = choices[static_cast<std::size_t>(between(0, 2))];
+      other = ops::reduce_layer(graph_, name("reduce"), other,
+                                {.mean = chance(70), .dims = dims, .keepdim = dims != Shape{2, 3} || chance(50)});
+    }
+    const std::vector<std::string> ops{"add", "mul", "sub", "div", "maximum", "minimum"};
+    const std::string op = ops[static_cast<std::size_t>(between(0, 5))];
+    if (op == "div") other = function("shift", function("abs", other), {{"by", 0.5}});
+    if (op == "add") return ops::add_layer(graph_, name(op), {x, other});
+    return ops::binary_layer(graph_, name(op), op, x, other);
   }
 
   TensorId pool(TensorId x) {
@@ -201,6 +284,7 @@ private:
   }
 
   TensorId pointwise(TensorId x) {
+    if (chance(30)) return arithmetic(x);
     if (chance(40))
       return ops::dropout_layer(graph_, name("dropout"), x, 0.1 * static_cast<double>(between(0, 6)), seed_);
     const std::string op = any_activation();
@@ -246,10 +330,10 @@ private:
       }
       if (chance(15)) {
         const TensorId gate = dense(x, shape(x)[1]);
-        x = ops::mul_layer(graph_, name("mul"), gate, x);
+        x = binary(gate, x);
       }
       if (chance(25)) x = pointwise(x);
-      if (chance(20)) x = batch_norm(x);
+      if (chance(20)) x = norm(x);
     }
     return ops::dense_layer(graph_, name("dense"), x, {.units = between(2, 11), .bias = chance(70)});
   }

@@ -230,6 +230,20 @@ TEST(BuildGraphErrors, MissingAndWrongKeys) {
             "m.toml:4: model.layers[0].eps, got 0 (integer) expected a number above 0");
   EXPECT_EQ(error_of("{ op = \"batch_norm\", momentum = 2 },\n"),
             "m.toml:4: model.layers[0].momentum, got 2 (integer) expected at least 0 and at most 1");
+  EXPECT_EQ(error_of("{ op = \"group_norm\" },\n"),
+            "m.toml:4: model.layers[0].groups, got nothing expected an integer");
+  EXPECT_EQ(error_of("{ op = \"layer_norm\", over = \"chanels\" },\n"),
+            "m.toml:4: model.layers[0].over, got \"chanels\" (string) expected one of sample, channels. did you mean "
+            "\"channels\"?");
+  EXPECT_EQ(error_of("{ op = \"lrn\", size = 5, k = -1 },\n"),
+            "m.toml:4: model.layers[0].k, got -1 (integer) expected a number of at least 0");
+  EXPECT_EQ(error_of("{ op = \"clamp\" },\n"),
+            "m.toml:4: model.layers[0].op, got \"clamp\" (string) expected a min, a max or both beside it");
+  EXPECT_EQ(error_of("{ op = \"clamp\", min = 2, max = 1 },\n"),
+            "m.toml:4: model.layers[0].min, got 2 (integer) expected at most max");
+  EXPECT_EQ(error_of("{ op = \"scale\" },\n"), "m.toml:4: model.layers[0].factor, got nothing expected a number");
+  EXPECT_EQ(error_of("{ op = \"mean\", dims = [0] },\n"),
+            "m.toml:4: model.layers[0].dims[0], got 0 (integer) expected at least 1");
   EXPECT_EQ(error_of("{ op = \"gelu\", approximate = \"tan\" },\n"),
             "m.toml:4: model.layers[0].approximate, got \"tan\" (string) expected one of none, tanh. did you mean "
             "\"tanh\"?");

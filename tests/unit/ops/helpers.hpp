@@ -2,6 +2,7 @@
 // What the tests of ops share: look-ups by name, the text of an Error, a graph with every operator.
 #include "base/error.hpp"
 #include "graph/graph.hpp"
+#include "ops/arithmetic_layers.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
@@ -72,11 +73,25 @@ inline graph::Graph every_operator() {
   const graph::TensorId a = pointwise_layer(g, "tanh", "tanh", x), b = pointwise_layer(g, "sigmoid", "sigmoid", x);
   x = add_layer(g, "add", {mul_layer(g, "mul", a, b), x});
   for (const std::string op : {"leaky_relu", "elu", "gelu", "silu", "hard_swish"}) x = pointwise_layer(g, op, op, x);
+  x = group_norm_layer(g, "gn", x, {.groups = 2});
+  x = batch_norm_layer(g, "bn", x, {});
+  x = layer_norm_layer(g, "ln", x, {});
+  x = lrn_layer(g, "lrn", x, {.size = 3});
+  x = arithmetic_layer(g, "scale", "scale", x, {{"factor", 2.0}});
+  x = arithmetic_layer(g, "clamp", "clamp", x, {{"min", -1.0}, {"max", 1.0}});
+  x = arithmetic_layer(g, "shift", "shift", arithmetic_layer(g, "abs", "abs", x), {{"by", 1.0}});
+  x = arithmetic_layer(g, "pow", "pow", x, {{"exponent", 1.5}});
+  for (const std::string op : {"sqrt", "log", "exp"}) x = arithmetic_layer(g, op, op, x);
+  for (const std::string op : {"softmax", "log_softmax"}) x = softmax_layer(g, op, op, x);
+  for (const std::string op : {"sub", "div", "maximum", "minimum"}) x = binary_layer(g, op, op, x, b);
+  x = add_layer(g, "repeated", {x, reduce_layer(g, "mean", x, {.dims = {2, 3}, .keepdim = true})});
+  const graph::TensorId vector = append_source(
+      g, {.name = "vector", .shape = {6}, .role = graph::Role::parameter, .init = {graph::Init::constant, 1}});
+  x = binary_layer(g, "channels", "mul", x, vector);
   x = dropout_layer(g, "drop", x, 0.5, 7);
   x = slice_layer(g, "slice", concat_layer(g, "concat", {x, a}), 2, 8);
   x = reshape_layer(g, "reshape", permute_layer(g, "permute", x, {0, 1, 3, 2}), {4, 6, 4});
   x = upsample_layer(g, "up", pad_layer(g, "pad", x, {1, 0, 0, 2}), {.scale = Pair{2, 2}});
-  x = batch_norm_layer(g, "bn", x, {});
   x = conv_transpose2d_layer(g, "transposed", x, {.channels = 6, .kernel = {2, 2}, .stride = {2, 2}});
   x = global_avg_pool_layer(g, "gap", x);
   x = flatten_layer(g, "flat", x);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -294,10 +295,12 @@ TEST(Add, RefusesUnequalOperands) {
   EXPECT_EQ(error_of([&] {
               add_layer(g, "join", {x, y});
             }),
-            "layer 'join' (add): inputs, got shapes 2x3x2x2 and 2x4x2x2 expected equal ones");
+            "layer 'join' (add): inputs, got shapes 2x3x2x2 and 2x4x2x2 expected equal ones, or such as can be "
+            "repeated: both image dims 1, channels 1, or one vector per sample or for all");
   EXPECT_EQ(error_of([&] { add_layer(g, "one", {x}); }), "layer 'one' (add): inputs, got 1 expected at least 2");
   EXPECT_EQ(error_of([&] { mul_layer(g, "gate", x, y); }),
-            "layer 'gate' (mul): inputs, got shapes 2x3x2x2 and 2x4x2x2 expected equal ones");
+            "layer 'gate' (mul): inputs, got shapes 2x3x2x2 and 2x4x2x2 expected equal ones, or such as can be "
+            "repeated: both image dims 1, channels 1, or one vector per sample or for all");
   EXPECT_EQ(error_of([&] {
               append(g, {.name = "raw", .op = "mul", .inputs = {x, x, x}});
             }),
@@ -500,6 +503,89 @@ TEST(InferBatchNorm, RefusesWhatHasNoStatistics) {
             }),
             "layer 'bn' (batch_norm): input, got a flattened image expected an image or a plain vector. put it before "
             "the flatten layer");
+}
+
+template<class F>
+std::string refusal(const Shape& sample, F f) {
+  return error_of([&] {
+    Graph g{.name = "bad"};
+    f(g, input_source(g, 2, sample));
+  });
+}
+
+TEST(InferNorms, RefuseWhatDoesNotFit) {
+  EXPECT_EQ(refusal({4, 2, 2}, [](Graph& g, TensorId x) { group_norm_layer(g, "gn", x, {.groups = 3}); }),
+            "layer 'gn' (group_norm): groups, got 3 with 4 channels expected a divisor of them");
+  EXPECT_EQ(refusal({4}, [](Graph& g, TensorId x) { group_norm_layer(g, "gn", x, {.eps = -1}); }),
+            "layer 'gn' (group_norm): eps, got -1 expected a number above 0");
+  EXPECT_EQ(refusal({4}, [](Graph& g, TensorId x) { layer_norm_layer(g, "ln", x, {.over = "all"}); }),
+            "layer 'ln' (layer_norm): over, got 'all' expected sample or channels");
+  EXPECT_EQ(refusal({3, 2, 2}, [](Graph& g, TensorId x) { layer_norm_layer(g, "ln", flatten_layer(g, "f", x), {}); }),
+            "layer 'ln' (layer_norm): input, got a flattened image expected an image or a plain vector. put it before "
+            "the flatten layer");
+  EXPECT_EQ(refusal({4}, [](Graph& g, TensorId x) { lrn_layer(g, "lrn", x, {.size = 3}); }),
+            "layer 'lrn' (lrn): input, got 2 dims (2x4) expected 4. it works across the channels of images");
+  EXPECT_EQ(refusal({4, 2, 2}, [](Graph& g, TensorId x) { lrn_layer(g, "lrn", x, {.size = 0}); }),
+            "layer 'lrn' (lrn): size, got 0 expected at least 1");
+  EXPECT_EQ(refusal({4, 2, 2}, [](Graph& g, TensorId x) { lrn_layer(g, "lrn", x, {.size = 2, .beta = -1}); }),
+            "layer 'lrn' (lrn): beta, got -1 expected a finite number of at least 0");
+}
+
+TEST(InferNorms, WeightsAreOnePerChannelOrOnePerValue) {
+  Graph g{.name = "norms"};
+  TensorId x = input_source(g, 2, {4, 3, 2});
+  x = group_norm_layer(g, "gn", x, {.groups = 2});
+  x = layer_norm_layer(g, "sample", x, {});
+  layer_norm_layer(g, "channels", x, {.over = "channels"});
+  EXPECT_EQ(tensor(g, "gn.weight").shape, (Shape{4}));
+  EXPECT_EQ(tensor(g, "sample.bias").shape, (Shape{4, 3, 2}));
+  EXPECT_EQ(tensor(g, "channels.weight").shape, (Shape{4}));
+  EXPECT_EQ(form(g, node(g, "gn")).indices[1].count, 2); // groups are not split
+}
+
+TEST(InferArithmetic, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(refusal({4},
+                    [](Graph& g, TensorId x) {
+                      arithmetic_layer(g, "c", "clamp", x, {{"min", 2.0}, {"max", 1.0}});
+                    }),
+            "layer 'c' (clamp): min, got 2 expected at most max, which is 1");
+  EXPECT_EQ(refusal({4},
+                    [](Graph& g, TensorId x) {
+                      arithmetic_layer(g, "s", "scale", x, {{"factor", std::numeric_limits<double>::infinity()}});
+                    }),
+            "layer 's' (scale): factor, got inf expected a finite number");
+  EXPECT_EQ(refusal({4, 2, 2}, [](Graph& g, TensorId x) { reduce_layer(g, "m", x, {.dims = {2}}); }),
+            "layer 'm' (mean): dims, got [2] expected some of 1 (channels), 2 and 3 (both image dims together), "
+            "ascending");
+  EXPECT_EQ(refusal({4, 2, 2}, [](Graph& g, TensorId x) { reduce_layer(g, "m", x, {.dims = {1}}); }),
+            "layer 'm' (mean): keepdim, got false for dims [1] expected true. only 2 and 3 can be left out");
+  EXPECT_EQ(refusal({4}, [](Graph& g, TensorId x) { reduce_layer(g, "m", x, {.mean = false, .dims = {1}}); }),
+            "layer 'm' (sum): keepdim, got false for features expected true. a sum over them leaves no dim but the "
+            "batch");
+  EXPECT_EQ(refusal({4}, [](Graph& g, TensorId x) { reduce_layer(g, "m", x, {.dims = {2}, .keepdim = true}); }),
+            "layer 'm' (mean): dims, got [2] expected some of 1 (features)");
+  EXPECT_EQ(
+      refusal({3, 2, 2},
+              [](Graph& g, TensorId x) {
+                const TensorId flat = flatten_layer(g, "f", x);
+                binary_layer(g, "y", "mul", flat, reduce_layer(g, "m", flat, {.dims = {1}, .keepdim = true}));
+              }),
+      "layer 'y' (mul): inputs, got shapes 2x12 and 2x1 expected equal ones. repeating along a flattened image is "
+      "not supported yet");
+}
+
+TEST(InferArithmetic, RepeatedOperandsHaveNoIndexAlongTheirDims) {
+  Graph g{.name = "repeated"};
+  const TensorId x = input_source(g, 2, {6, 4, 3});
+  const TensorId channel = reduce_layer(g, "channel", x, {.dims = {2, 3}});
+  const TensorId position = reduce_layer(g, "position", x, {.dims = {1}, .keepdim = true});
+  EXPECT_EQ(g.tensors[channel].shape, (Shape{2, 6}));
+  EXPECT_EQ(g.tensors[position].shape, (Shape{2, 1, 4, 3}));
+  const TensorId both = binary_layer(g, "both", "mul", channel, position);
+  EXPECT_EQ(g.tensors[both].shape, (Shape{2, 6, 4, 3}));
+  EXPECT_EQ(to_string(form(g, node(g, "both"))), "b c, b . h w -> b c h w");
+  EXPECT_EQ(to_string(form(g, node(g, "position"))), "b c h w -> b . h w");
+  EXPECT_EQ(to_string(form(g, node(g, "channel"))), "b c h w -> b c");
 }
 
 } // namespace

@@ -1,0 +1,51 @@
+// Softmax and its logarithm over channels (of every position of an image) or features, as torch.softmax(x, 1). The
+// normalised index is never split.
+#include "ops/common.hpp"
+#include "ops/families.hpp"
+
+namespace soybean::ops {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+std::vector<Result> infer(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1);
+  return {elementwise_result(graph, node, 1)};
+}
+
+std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2);
+  return {elementwise_result(graph, node, 2)};
+}
+
+Form form_of(const Graph& graph, const Node& node) {
+  const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
+  return make_form(graph, node, {.text = dims + " -> " + dims, .split = "b"});
+}
+
+Form form_grad(const Graph& graph, const Node& node) {
+  const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
+  return make_form(graph, node, {.text = dims + ", " + dims + " -> " + dims, .split = "b"});
+}
+
+void gradient(Backward& backward, const Node& node) {
+  const graph::TensorId y = node.outputs[0];
+  backward.contribute(node, node.inputs[0], {.op = node.op + "_grad", .inputs = {backward.gradient_of(y), y}});
+}
+
+/// Maximum, difference, exponential, sum and quotient, or product, sum and difference.
+double flops_of(const Graph& graph, const Node& node) {
+  return (node.inputs.size() == 1 ? 8 : 4) * result_elements(graph, node);
+}
+
+} // namespace
+
+std::vector<Operator> softmax_family() {
+  return {{"softmax", infer, form_of, gradient, flops_of, {0}},
+          {"softmax_grad", infer_grad, form_grad, nullptr, flops_of, {0}},
+          {"log_softmax", infer, form_of, gradient, flops_of, {0}},
+          {"log_softmax_grad", infer_grad, form_grad, nullptr, flops_of, {0}}};
+}
+
+} // namespace soybean::ops
