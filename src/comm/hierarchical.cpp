@@ -60,9 +60,8 @@ std::unique_ptr<HierarchicalComm::Flow> HierarchicalComm::idle_flow(const device
 }
 
 std::int64_t HierarchicalComm::scratch_bytes(const Collective& collective) const {
-  Stages stages;
-  stages.place(collective, rank(), hosts_);
-  return stages.scratch_bytes();
+  asked_.place(collective, rank(), hosts_);
+  return asked_.scratch_bytes();
 }
 
 Token HierarchicalComm::start(const Collective& collective, const device::Exec& exec) {

@@ -82,6 +82,7 @@ private:
   std::unique_ptr<Comm> inside_, after_;
   Comm* between_; ///< owned by LayeredComm
   std::vector<int> hosts_;
+  mutable Stages asked_; ///< of scratch_bytes, kept for its memory
   Token started_ = 0;
   std::vector<std::unique_ptr<Flow>> flows_;            ///< under way, in order of start
   std::vector<std::unique_ptr<Flow>> idle_;             ///< for reuse

@@ -62,7 +62,7 @@ std::unique_ptr<StagedComm::Flow> StagedComm::idle_flow(int device, std::int64_t
 Token StagedComm::start(const Collective& collective, const device::Exec& exec) {
   const bool staged = exec.on_device() || options_.always;
   const bool copies = staged && !(options_.device_exchanges && collective.kind == Kind::exchange);
-  const std::int64_t bytes = copies ? buffer_bytes(collective, rank()) : 0;
+  const std::int64_t bytes = copies ? buffer_bytes(collective, rank()) + below().scratch_bytes(collective) : 0;
   std::unique_ptr<Flow> flow = idle_flow(exec.device(), bytes);
   flow->token = started_++;
   flow->state = State::copying_out;
@@ -94,6 +94,7 @@ void StagedComm::copy_out(Flow& flow, const device::Exec& exec) {
   host.counts = c.counts;
   host.label = c.label;
   host.control = c.control;
+  host.scratch = nullptr;
   host.sends.clear();
   host.receives.clear();
   flow.reached.record(exec.stream());
@@ -129,6 +130,7 @@ void StagedComm::copy_out(Flow& flow, const device::Exec& exec) {
     flow.stream.copy(at, c.send, total * size_of(c.dtype));
     host.send = at;
     host.recv = at + first * size_of(c.dtype);
+    if (below().scratch_bytes(c) > 0) host.scratch = at + room(c, total);
   }
   flow.copied.record(flow.stream);
 }

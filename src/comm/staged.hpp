@@ -29,6 +29,8 @@ public:
   ~StagedComm() override;
 
   void prepare(const std::vector<std::vector<int>>& groups) override { below().prepare(groups); }
+  /// That of the Comm below, for host Execs; staged collectives take it from page-locked memory.
+  std::int64_t scratch_bytes(const Collective& c) const override { return below().scratch_bytes(c); }
   Token start(const Collective& collective, const device::Exec& exec) override;
   /// Returns when exec's queue has been made to wait for the copy back.
   void wait(Token token) override;

@@ -57,9 +57,15 @@ protected:
 
   device::Event reached_{backend_.device};
 
+  std::vector<double> scratch_for(const Collective& c) const {
+    return std::vector<double>(static_cast<std::size_t>(comm_->scratch_bytes(c) / 8 + 1));
+  }
   void run(Collective c) {
-    std::vector<double> scratch(static_cast<std::size_t>(comm_->scratch_bytes(c) / 8 + 1));
+    std::vector<double> scratch = scratch_for(c);
     c.scratch = scratch.data();
+    run_with_scratch(c);
+  }
+  void run_with_scratch(const Collective& c) {
     comm_->wait(comm_->start(c, exec_));
     fence();
   }
@@ -230,7 +236,9 @@ TEST_P(CommTest, SteadyStateAllocatesNothing) {
   const auto step = [&] {
     Collective c{.kind = Kind::all_reduce, .group = everyone, .counts = {std::ssize(data)}, .label = "step"};
     c.send = c.recv = data.data();
-    return test::allocations_of([&] { run(c); });
+    std::vector<double> scratch = scratch_for(c);
+    c.scratch = scratch.data();
+    return test::allocations_of([&] { run_with_scratch(c); });
   };
   int calm = 0; // how many messages are under way at once depends on timing, but it is bounded
   for (int i = 0; i < 200 && calm < 5; ++i) calm = max(*comm_, std::int64_t{step()}) == 0 ? calm + 1 : 0;
