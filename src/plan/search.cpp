@@ -13,6 +13,7 @@ namespace {
 
 constexpr double most_work_per_entry = 64; // of the cap: keeps time in proportion to memory
 constexpr int most_sweeps = 24;
+constexpr std::size_t most_branched_terms = 40'000; ///< of all subproblems solved where elimination does not fit
 
 std::vector<int> sizes_of(const Problem& problem) {
   std::vector<int> sizes;
@@ -110,9 +111,51 @@ Solution proven(Solution solution, std::int64_t incumbent) {
   return solution;
 }
 
-} // namespace
+/// The variable with most combinations around it: fixed, it makes elimination easiest. -1: none has a choice.
+int busiest(const Problem& problem, const std::vector<std::vector<int>>& alive) {
+  std::vector<double> around(alive.size(), 0);
+  for (const Term& term : problem.terms) {
+    double combinations = 1;
+    for (const Link& link : term.links) combinations *= static_cast<double>(alive[link.variable].size());
+    for (const Link& link : term.links) around[link.variable] += combinations;
+  }
+  int best = -1;
+  for (std::size_t v = 0; v < alive.size(); ++v)
+    if (alive[v].size() > 1 && (best < 0 || around[v] > around[best])) best = static_cast<int>(v);
+  return best;
+}
 
-Solution solve(const Problem& problem, const Limits& limits) {
+Solution search(const Problem& problem, const Limits& limits, int& branches);
+
+/// Solves for every value of one variable in turn, the most promising first, as long as branches are left. `best` is a
+/// plan known, with the problem's bound.
+void branch(const Problem& problem, const Relaxation& relaxation, const Limits& limits, int& branches, Solution& best) {
+  const std::vector<std::vector<int>>& alive = relaxation.values();
+  const int v = busiest(problem, alive);
+  if (v < 0 || static_cast<int>(alive[v].size()) > branches) return;
+  std::vector<int> order = alive[v];
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return relaxation.bound(v, a) < relaxation.bound(v, b); });
+  branches -= static_cast<int>(order.size());
+  std::int64_t bound = never; // the least of the parts'
+  for (int value : order) {
+    Limits part = limits;
+    part.incumbent = std::min(limits.incumbent, best.bytes);
+    if (relaxation.bound(v, value) > part.incumbent) continue;
+    std::vector<std::vector<int>> keep = alive;
+    keep[v] = {value};
+    Solution solution = search(restrict_values(problem, keep), part, branches);
+    bound = std::min(bound, solution.bound);
+    if (!solution.found || solution.bytes >= best.bytes) continue;
+    for (std::size_t u = 0; u < keep.size(); ++u) solution.assignment[u] = keep[u][solution.assignment[u]];
+    best.assignment = std::move(solution.assignment);
+    best.bytes = solution.bytes;
+    best.found = true;
+  }
+  best.bound = std::max(best.bound, std::min(bound, std::min(best.bytes, limits.incumbent)));
+}
+
+Solution search(const Problem& problem, const Limits& limits, int& branches) {
   if (!problem.feasible) return none_as_cheap();
   std::vector<std::vector<int>> all;
   for (const auto& values : problem.values) {
@@ -142,9 +185,17 @@ Solution solve(const Problem& problem, const Limits& limits) {
   Solution wide = beam(problem, relaxation, limits.table_entries, 1e300);
   if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
   best.bound = std::min(relaxation.bound(), std::min(best.bytes, limits.incumbent));
+  if (best.bound < std::min(best.bytes, limits.incumbent)) branch(problem, relaxation, limits, branches, best);
   best.found = best.found && best.bytes <= limits.incumbent;
   best.optimal = best.found && best.bound == best.bytes;
   return best;
+}
+
+} // namespace
+
+Solution solve(const Problem& problem, const Limits& limits) {
+  int branches = static_cast<int>(most_branched_terms / std::max<std::size_t>(problem.terms.size(), 1));
+  return search(problem, limits, branches);
 }
 
 } // namespace soybean::plan

@@ -1,6 +1,7 @@
 #pragma once
 // Solving a problem: bound, exclude, eliminate; where even that would take too large a table, search the most promising
-// values only and report the bound. Called inside src/plan only.
+// values, then the values of one variable after the other (branch and bound), and report the bound. Called inside
+// src/plan only.
 #include "plan/problem.hpp"
 
 #include <cstdint>

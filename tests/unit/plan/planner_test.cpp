@@ -43,20 +43,16 @@ bool all(const tiling::Tiling& tiling, Kind kind) {
 
 class RandomGraphs : public testing::TestWithParam<std::vector<int>> {};
 
-/// Graphs with several shared weights may reach the cap on tables: one of twelve, and it is close to its bound.
 TEST_P(RandomGraphs, no_strategy_beats_auto_and_all_are_legal) {
-  int bounded = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const graph::Graph graph = support::random_graph(seed, {.layers = 4});
     const plan::Plan best = make(graph, GetParam(), "auto");
-    EXPECT_LE(best.gap, 0.08) << "seed " << seed;
-    bounded += best.status == plan::Status::optimal ? 0 : 1;
+    EXPECT_EQ(best.status, plan::Status::optimal) << "seed " << seed << ", gap " << best.gap;
     for (const std::string& strategy : plan::strategies()) {
       const plan::Plan plan = make(graph, GetParam(), strategy);
       EXPECT_GE(plan.bytes, best.bytes) << "seed " << seed << ", " << strategy;
     }
   }
-  EXPECT_LE(bounded, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RandomGraphs,
@@ -226,11 +222,12 @@ TEST(Planner, pins_against_the_strategy_are_refused) {
 
 // --- bounds ---------------------------------------------------------------------------------------------------------
 
-TEST(Planner, a_small_cap_gives_a_plan_with_a_proven_gap) {
-  const graph::Graph graph = test::alexnet(256);
+/// Plans under small caps on tables, against the best one. Returns whether one of them was only bounded.
+bool small_caps(const graph::Graph& graph, const std::vector<std::int64_t>& caps) {
   const plan::Plan best = make(graph, {2, 2, 2}, "auto");
+  EXPECT_EQ(best.status, plan::Status::optimal);
   bool bounded = false;
-  for (const std::int64_t cap : {1, 20, 100, 400, 2000}) {
+  for (const std::int64_t cap : caps) {
     const plan::Plan plan = plan::make_plan(graph, best.mesh, {.table_entries = cap});
     plan::verify(graph, plan);
     EXPECT_GE(plan.bytes, best.bytes);
@@ -242,7 +239,12 @@ TEST(Planner, a_small_cap_gives_a_plan_with_a_proven_gap) {
     }
     bounded = bounded || plan.status == plan::Status::bounded;
   }
-  EXPECT_TRUE(bounded);
+  return bounded;
+}
+
+TEST(Planner, a_small_cap_gives_a_plan_with_a_proven_gap) {
+  small_caps(test::alexnet(256), {1, 20, 100, 400, 2000}); // branching proves most of these
+  EXPECT_TRUE(small_caps(support::random_graph(0, {.layers = 4}), {1}));
 }
 
 TEST(Planner, a_capped_search_is_no_worse_than_the_strategies) {
