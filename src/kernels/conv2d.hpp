@@ -1,7 +1,7 @@
 #pragma once
 // Convolution: conv2d, conv2d_grad_input, conv2d_grad_weight (ops/README.md). fp32 through the vendor library, fp64
-// through the plain reference (conv2d_reference.hpp). Called through the table of kernels, also for conv_transpose2d: its forward is
-// conv2d_grad_input, its gradient by the input conv2d, that by the weight conv2d_grad_weight.
+// through the plain reference (conv2d_reference.hpp). Called through the table of kernels, also for conv_transpose2d:
+// its forward is conv2d_grad_input, its gradient by the input conv2d, that by the weight conv2d_grad_weight.
 #include "device/dnn.hpp"
 #include "kernels/kernel.hpp"
 

@@ -13,29 +13,19 @@ using graph::Graph;
 using graph::Node;
 using graph::TensorId;
 
-std::vector<Result> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 1);
-  return {elementwise_result(graph, node, 1)};
-}
-
-std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2);
-  return {elementwise_result(graph, node, 2)};
-}
-
 /// With one constant, which must be finite.
 template<const char* name>
 std::vector<Result> infer_with(const Graph& graph, const Node& node) {
   const double value = node.attributes.real(name);
   if (!std::isfinite(value)) fail("{}: {}, got {} expected a finite number", where(graph, node), name, value);
-  return infer(graph, node);
+  return infer_unary(graph, node);
 }
 constexpr char factor[] = "factor", by[] = "by", exponent[] = "exponent";
 
 std::vector<Result> infer_clamp(const Graph& graph, const Node& node) {
   const double low = node.attributes.real("min"), high = node.attributes.real("max");
   if (!(low <= high)) fail("{}: min, got {} expected at most max, which is {}", where(graph, node), low, high);
-  return infer(graph, node);
+  return infer_unary(graph, node);
 }
 
 Form form_of(const Graph& graph, const Node& node) {
@@ -84,15 +74,15 @@ std::vector<Operator> arithmetic_family() {
   return {{"scale", infer_with<factor>, form_linear, gradient_scale, per_element<1>, {0}},
           {"shift", infer_with<by>, form_of, gradient_shift, per_element<1>, {0}},
           {"pow", infer_with<exponent>, form_of, gradient_by_operand, per_element<4>, {0}},
-          {"pow_grad", infer_grad, form_of, nullptr, per_element<6>, {0}},
-          {"sqrt", infer, form_of, gradient_by_result, per_element<1>, {0}},
-          {"sqrt_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
-          {"exp", infer, form_of, gradient_exp, per_element<4>, {0}},
-          {"log", infer, form_of, gradient_log, per_element<4>, {0}},
-          {"abs", infer, form_of, gradient_by_operand, per_element<1>, {0}},
-          {"abs_grad", infer_grad, form_of, nullptr, per_element<1>, {0}},
+          {"pow_grad", infer_binary, form_of, nullptr, per_element<6>, {0}},
+          {"sqrt", infer_unary, form_of, gradient_by_result, per_element<1>, {0}},
+          {"sqrt_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
+          {"exp", infer_unary, form_of, gradient_exp, per_element<4>, {0}},
+          {"log", infer_unary, form_of, gradient_log, per_element<4>, {0}},
+          {"abs", infer_unary, form_of, gradient_by_operand, per_element<1>, {0}},
+          {"abs_grad", infer_binary, form_of, nullptr, per_element<1>, {0}},
           {"clamp", infer_clamp, form_of, gradient_by_operand, per_element<2>, {0}},
-          {"clamp_grad", infer_grad, form_of, nullptr, per_element<2>, {0}}};
+          {"clamp_grad", infer_binary, form_of, nullptr, per_element<2>, {0}}};
 }
 
 } // namespace soybean::ops

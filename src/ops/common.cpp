@@ -157,6 +157,16 @@ Result elementwise_result(const Graph& graph, const Node& node, std::size_t oper
       .shape = first.shape, .units = units, .dtype = graph.precision, .role = role_of(node), .spatial = first.spatial};
 }
 
+std::vector<Result> infer_unary(const Graph& graph, const Node& node) {
+  expect_inputs(node, 1);
+  return {elementwise_result(graph, node, 1)};
+}
+
+std::vector<Result> infer_binary(const Graph& graph, const Node& node) {
+  expect_inputs(node, 2);
+  return {elementwise_result(graph, node, 2)};
+}
+
 double result_elements(const Graph& graph, const Node& node) {
   return static_cast<double>(volume(output(graph, node).shape));
 }

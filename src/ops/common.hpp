@@ -62,6 +62,10 @@ Form elementwise_form(const graph::Graph& graph, const graph::Node& node, bool l
 /// Its result: input 0's shape and spatial size, the least common multiple of the units of the first `operands` inputs.
 Result elementwise_result(const graph::Graph& graph, const graph::Node& node, std::size_t operands);
 
+/// Operator::infer of operators with one, or two, operands alike and a result like them.
+std::vector<Result> infer_unary(const graph::Graph& graph, const graph::Node& node);
+std::vector<Result> infer_binary(const graph::Graph& graph, const graph::Node& node);
+
 /// Elements of result 0.
 double result_elements(const graph::Graph& graph, const graph::Node& node);
 

@@ -27,11 +27,6 @@ std::vector<Result> infer(const Graph& graph, const Node& node) {
   return {elementwise_result(graph, node, 1)};
 }
 
-std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2);
-  return {elementwise_result(graph, node, 2)};
-}
-
 Form form_of(const Graph& graph, const Node& node) {
   return make_form(graph, node, {.text = "b c h w -> b c h w", .split = "b"});
 }
@@ -56,7 +51,7 @@ double flops_of(const Graph& graph, const Node& node) {
 } // namespace
 
 std::vector<Operator> lrn_family() {
-  return {{"lrn", infer, form_of, gradient, flops_of}, {"lrn_grad", infer_grad, form_grad, nullptr, flops_of}};
+  return {{"lrn", infer, form_of, gradient, flops_of}, {"lrn_grad", infer_binary, form_grad, nullptr, flops_of}};
 }
 
 } // namespace soybean::ops

@@ -12,16 +12,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-std::vector<Result> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 1);
-  return {elementwise_result(graph, node, 1)};
-}
-
-std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2);
-  return {elementwise_result(graph, node, 2)};
-}
-
 /// At least 0: the result has the operand's sign, and the gradient can be told from it.
 void expect_factor(const Graph& graph, const Node& node, std::string_view name) {
   const double value = node.attributes.real(name);
@@ -31,19 +21,19 @@ void expect_factor(const Graph& graph, const Node& node, std::string_view name) 
 
 std::vector<Result> infer_leaky_relu(const Graph& graph, const Node& node) {
   expect_factor(graph, node, "slope");
-  return infer(graph, node);
+  return infer_unary(graph, node);
 }
 
 std::vector<Result> infer_elu(const Graph& graph, const Node& node) {
   expect_factor(graph, node, "alpha");
-  return infer(graph, node);
+  return infer_unary(graph, node);
 }
 
 std::vector<Result> infer_gelu(const Graph& graph, const Node& node) {
   const std::string& kind = node.attributes.text("approximate");
   if (kind != "none" && kind != "tanh")
     fail("{}: approximate, got '{}' expected none or tanh", where(graph, node), kind);
-  return infer(graph, node);
+  return infer_unary(graph, node);
 }
 
 Form form_of(const Graph& graph, const Node& node) {
@@ -75,22 +65,22 @@ double per_element(const Graph& graph, const Node& node) {
 } // namespace
 
 std::vector<Operator> pointwise_family() {
-  return {{"relu", infer, form_of, gradient_by_result, per_element<1>, {0}},
-          {"relu_grad", infer_grad, form_of, nullptr, per_element<1>, {0}},
-          {"tanh", infer, form_of, gradient_by_result, per_element<4>, {0}},
-          {"tanh_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
-          {"sigmoid", infer, form_of, gradient_by_result, per_element<4>, {0}},
-          {"sigmoid_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
+  return {{"relu", infer_unary, form_of, gradient_by_result, per_element<1>, {0}},
+          {"relu_grad", infer_binary, form_of, nullptr, per_element<1>, {0}},
+          {"tanh", infer_unary, form_of, gradient_by_result, per_element<4>, {0}},
+          {"tanh_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
+          {"sigmoid", infer_unary, form_of, gradient_by_result, per_element<4>, {0}},
+          {"sigmoid_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
           {"leaky_relu", infer_leaky_relu, form_of, gradient_by_result, per_element<1>, {0}},
-          {"leaky_relu_grad", infer_grad, form_of, nullptr, per_element<1>, {0}},
+          {"leaky_relu_grad", infer_binary, form_of, nullptr, per_element<1>, {0}},
           {"elu", infer_elu, form_of, gradient_by_result, per_element<5>, {0}},
-          {"elu_grad", infer_grad, form_of, nullptr, per_element<2>, {0}},
+          {"elu_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
           {"gelu", infer_gelu, form_of, gradient_by_operand, per_element<8>, {0}},
-          {"gelu_grad", infer_grad, form_of, nullptr, per_element<16>, {0}},
-          {"silu", infer, form_of, gradient_by_operand, per_element<6>, {0}},
-          {"silu_grad", infer_grad, form_of, nullptr, per_element<9>, {0}},
-          {"hard_swish", infer, form_of, gradient_by_operand, per_element<5>, {0}},
-          {"hard_swish_grad", infer_grad, form_of, nullptr, per_element<3>, {0}}};
+          {"gelu_grad", infer_binary, form_of, nullptr, per_element<16>, {0}},
+          {"silu", infer_unary, form_of, gradient_by_operand, per_element<6>, {0}},
+          {"silu_grad", infer_binary, form_of, nullptr, per_element<9>, {0}},
+          {"hard_swish", infer_unary, form_of, gradient_by_operand, per_element<5>, {0}},
+          {"hard_swish_grad", infer_binary, form_of, nullptr, per_element<3>, {0}}};
 }
 
 } // namespace soybean::ops

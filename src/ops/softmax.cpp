@@ -9,16 +9,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-std::vector<Result> infer(const Graph& graph, const Node& node) {
-  expect_inputs(node, 1);
-  return {elementwise_result(graph, node, 1)};
-}
-
-std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 2);
-  return {elementwise_result(graph, node, 2)};
-}
-
 Form form_of(const Graph& graph, const Node& node) {
   const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
   return make_form(graph, node, {.text = dims + " -> " + dims, .split = "b"});
@@ -42,10 +32,10 @@ double flops_of(const Graph& graph, const Node& node) {
 } // namespace
 
 std::vector<Operator> softmax_family() {
-  return {{"softmax", infer, form_of, gradient, flops_of, {0}},
-          {"softmax_grad", infer_grad, form_grad, nullptr, flops_of, {0}},
-          {"log_softmax", infer, form_of, gradient, flops_of, {0}},
-          {"log_softmax_grad", infer_grad, form_grad, nullptr, flops_of, {0}}};
+  return {{"softmax", infer_unary, form_of, gradient, flops_of, {0}},
+          {"softmax_grad", infer_binary, form_grad, nullptr, flops_of, {0}},
+          {"log_softmax", infer_unary, form_of, gradient, flops_of, {0}},
+          {"log_softmax_grad", infer_binary, form_grad, nullptr, flops_of, {0}}};
 }
 
 } // namespace soybean::ops
