@@ -79,6 +79,8 @@ std::string_view to_string(Role role) {
     return "gradient";
   case Role::metric:
     return "metric";
+  case Role::control:
+    return "control";
   }
   throw Bug("unknown Role");
 }
@@ -119,12 +121,24 @@ std::vector<char> active_nodes(const Graph& graph, bool training) {
     if (graph.tensors[t].producer != none) active[graph.tensors[t].producer] = 1;
   };
   for (TensorId t : graph.metrics)
-    if (std::find(graph.only_in_training.begin(), graph.only_in_training.end(), t) == graph.only_in_training.end())
+    if (graph.nodes[graph.tensors[t].producer].phase == Phase::forward &&
+        std::find(graph.only_in_training.begin(), graph.only_in_training.end(), t) == graph.only_in_training.end())
       mark(t);
   for (std::size_t n = graph.nodes.size(); n-- > 0;)
     if (active[n])
       for (TensorId t : graph.nodes[n].inputs) mark(operand(graph, t, training));
   return active;
+}
+
+std::vector<TensorId> reported_metrics(const Graph& graph, bool training) {
+  const std::vector<char> active = active_nodes(graph, training);
+  std::vector<TensorId> reported;
+  for (TensorId t : graph.metrics) {
+    const NodeId producer = graph.tensors[t].producer;
+    const bool of_later_part = graph.microbatches > 1 && graph.nodes[producer].twin != none;
+    if (active[producer] && !of_later_part) reported.push_back(t);
+  }
+  return reported;
 }
 
 std::int64_t bytes(const Tensor& tensor) {

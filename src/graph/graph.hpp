@@ -5,6 +5,7 @@
 #include "base/types.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,9 +28,13 @@ enum class Role : std::uint8_t {
   state,         ///< optimizer state or running statistics; kept over steps and in checkpoints
   activation,
   gradient,
-  metric, ///< scalar sums read by the host each step (loss, correct): control traffic
+  metric,  ///< scalar sums read by the host each step (loss, correct, norm): control traffic
+  control, ///< scalars (f64) the updates depend on, such as norms of gradients: control traffic
 };
 std::string_view to_string(Role role);
+constexpr bool is_control(Role role) { ///< what it moves is counted apart from data
+  return role == Role::metric || role == Role::control;
+}
 
 /// How a parameter's elements begin, each a function of (seed, hash of the tensor's name, logical index).
 enum class Init : std::uint8_t { zeros, uniform, normal, constant };
@@ -52,7 +57,11 @@ struct Tensor {
   std::vector<NodeId> consumers; ///< ascending, without repetition
   TensorId next = none;          ///< parameter, state: the tensor that becomes its value in the next step
   TensorId previous = none;      ///< the inverse: the parameter or state whose next value this is
-  TensorId in_evaluation = none; ///< the state that is read in its place in validation (running statistics)
+  /// The state that is read in its place in validation: running statistics for those of the batch, a moving average for
+  /// a parameter.
+  TensorId in_evaluation = none;
+  /// What the host feeds: the row of the batch that row 0 of this tensor is. Above 0 with microbatches alone.
+  std::int64_t first_row = 0;
 };
 
 /// A value of an attribute. Text form: 3, 0.5, "max", [2, 2].
@@ -89,10 +98,13 @@ struct Node {
   NodeId twin = none;        ///< runs where that node runs (a mask lives there): same index on every cut
 };
 
-/// A layer of the model file, for reports: every node belongs to one.
+/// A layer of the model file, for reports and for how it is trained: every node belongs to one.
 struct Layer {
   std::string name;
   std::string op;
+  double lr_scale = 1;                ///< its parameters are trained with the learning rate times this
+  std::optional<double> weight_decay; ///< instead of the optimizer's
+  bool frozen = false;                ///< its parameters stay as they are
 };
 
 struct Graph {
@@ -101,7 +113,10 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes; ///< in execution order
   std::vector<Layer> layers;
-  std::vector<TensorId> metrics; ///< read by the host after each step: loss first, then correct
+  /// Parts of the batch worked off one after the other, each by nodes of its own: those of parts but the first have
+  /// that one's node as their twin. Metrics of the first part come first, then the same of the second, ….
+  std::int64_t microbatches = 1;
+  std::vector<TensorId> metrics; ///< read by the host after each step: loss first, then correct; gradient_norm last
   /// Metrics that validation does not compute: the losses of auxiliary heads, and their sum with the main one.
   std::vector<TensorId> only_in_training;
   TensorId logits = none; ///< what the (main) loss is computed from
@@ -119,6 +134,8 @@ TensorId operand(const Graph& graph, TensorId tensor, bool training);
 /// Per node, whether it is computed: in training all are, in validation those of the forward phase that lead to a
 /// metric of it.
 std::vector<char> active_nodes(const Graph& graph, bool training);
+/// The metrics that are computed, each once: those of several parts of the batch are added up by who reads them.
+std::vector<TensorId> reported_metrics(const Graph& graph, bool training);
 
 std::int64_t bytes(const Tensor& tensor);                        ///< of the whole tensor
 std::int64_t parameter_count(const Graph& graph);                ///< trained elements

@@ -85,9 +85,8 @@ void check_shape(const Tensor& tensor) {
 }
 
 void check_dtype(const Graph& graph, const Tensor& tensor) {
-  const DType expected = tensor.role == Role::label   ? DType::i32
-                         : tensor.role == Role::hyper ? DType::f64
-                                                      : graph.precision;
+  const bool scalars = tensor.role == Role::hyper || tensor.role == Role::control;
+  const DType expected = tensor.role == Role::label ? DType::i32 : scalars ? DType::f64 : graph.precision;
   ensure(tensor.dtype == expected,
          fmt::format("tensor '{}' is {}, not {}", tensor.name, to_string(tensor.dtype), to_string(expected)));
 }
@@ -98,7 +97,7 @@ void check_role(const Graph& graph, const Tensor& tensor) {
     return fmt::format("tensor '{}' of role {} {}", tensor.name, to_string(tensor.role), why);
   };
   if (tensor.producer == none) {
-    ensure(tensor.role != Role::activation && tensor.role != Role::gradient && tensor.role != Role::metric,
+    ensure(tensor.role != Role::activation && tensor.role != Role::gradient && !is_control(tensor.role),
            wrong("has no producer"));
     return;
   }
@@ -107,9 +106,10 @@ void check_role(const Graph& graph, const Tensor& tensor) {
     ensure(tensor.role == Role::activation || tensor.role == Role::metric, wrong("is produced by a forward node"));
     return;
   case Phase::backward:
-    ensure(tensor.role == Role::gradient, wrong("is produced by a backward node"));
+    ensure(tensor.role == Role::gradient || is_control(tensor.role), wrong("is produced by a backward node"));
     return;
-  case Phase::update:
+  case Phase::update: // besides next values: norms, and directions to go in
+    if (tensor.role == Role::gradient || tensor.role == Role::control) return;
     ensure(tensor.role == Role::parameter || tensor.role == Role::state, wrong("is produced by an update node"));
     ensure(tensor.previous != none, wrong("is nobody's next value"));
     return;
@@ -141,8 +141,8 @@ void check_next(const Graph& graph, TensorId id) {
 void check_evaluated(const Graph& graph, const Tensor& tensor) {
   if (tensor.in_evaluation == none) return;
   const Tensor& state = graph.tensors[tensor.in_evaluation];
-  ensure(tensor.producer != none && graph.nodes[tensor.producer].phase == Phase::forward &&
-             tensor.role == Role::activation,
+  const bool computed = tensor.producer != none && graph.nodes[tensor.producer].phase == Phase::forward;
+  ensure((computed && tensor.role == Role::activation) || (tensor.producer == none && tensor.role == Role::parameter),
          fmt::format("tensor '{}' can not be another one in validation", tensor.name));
   ensure(state.producer == none && state.role == Role::state && state.shape == tensor.shape &&
              state.units == tensor.units && state.dtype == tensor.dtype && state.spatial == tensor.spatial,
@@ -153,11 +153,12 @@ void check_nodes(const Graph& graph) {
   bool forward_over = false;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    ensure(node.phase != Phase::forward || !forward_over,
+    const bool repeats = graph.microbatches > 1 && node.twin != none && graph.nodes[node.twin].op == node.op;
+    ensure(node.phase != Phase::forward || !forward_over || repeats,
            fmt::format("forward node '{}' comes after the forward phase", node.name));
     forward_over = forward_over || node.phase != Phase::forward;
     if (node.twin == none) continue;
-    ensure(node.twin < static_cast<NodeId>(n) && graph.nodes[node.twin].phase == Phase::forward,
+    ensure(node.twin < static_cast<NodeId>(n) && (graph.nodes[node.twin].phase == Phase::forward || repeats),
            fmt::format("the twin of node '{}' is not an earlier forward node", node.name));
   }
 }

@@ -17,6 +17,11 @@ Dropout make_dropout(const graph::Node& node) {
   return d;
 }
 
+std::int64_t first_element(const graph::Node& node, const TensorView& x) {
+  if (!node.attributes.has("first_row")) return 0;
+  return node.attributes.integer("first_row") * (volume(x.global) / x.global[0]);
+}
+
 namespace {
 
 /// What every element of a mask has in common. An element is kept iff its 53 bits k, read as uniform k·2⁻⁵³, are at
@@ -74,7 +79,8 @@ void dropout(const Exec& exec, const Dropout& dropout, const TensorView& x, cons
   expect(x, DType::f32);
   expect_alike(x, y);
   expect(hyper, DType::f64);
-  const LogicalIndex index = logical_index(x);
+  LogicalIndex index = logical_index(x);
+  index.base += dropout.first;
   const Mask mask = make_mask(dropout);
   const float* from = x.as<const float>();
   const double* step = hyper.as<const double>() + 1;
@@ -90,6 +96,12 @@ void dropout(const Exec& exec, const Dropout& dropout, const TensorView& x, cons
 
 namespace {
 
+void run(const Exec& exec, const Call& call) {
+  Dropout settings = make_dropout(call.node);
+  settings.first = first_element(call.node, call.inputs[0]);
+  dropout(exec, settings, call.inputs[0], call.inputs[1], call.outputs[0]);
+}
+
 void pass_through(const Exec& exec, const TensorView& x, const TensorView& y) {
   expect(x, DType::f32);
   expect_alike(x, y);
@@ -100,10 +112,10 @@ void pass_through(const Exec& exec, const TensorView& x, const TensorView& y) {
 
 void run_dropout(const Exec& exec, const Call& call) {
   if (!call.training) return pass_through(exec, call.inputs[0], call.outputs[0]);
-  dropout(exec, make_dropout(call.node), call.inputs[0], call.inputs[1], call.outputs[0]);
+  run(exec, call);
 }
 void run_dropout_grad(const Exec& exec, const Call& call) {
-  dropout(exec, make_dropout(call.node), call.inputs[0], call.inputs[1], call.outputs[0]);
+  run(exec, call);
 }
 
 } // namespace soybean::kernels

@@ -9,9 +9,12 @@ namespace soybean::kernels {
 /// What the masks of one layer are drawn from; the step is read from the hyper vector.
 struct Dropout {
   double rate = 0;
-  philox::Stream stream; ///< seed and name
+  philox::Stream stream;  ///< seed and name
+  std::int64_t first = 0; ///< logical index in the whole batch of the tensor's first element
 };
 Dropout make_dropout(const graph::Node& node);
+/// Dropout::first of a node that works on a part of the batch (attribute first_row), else 0.
+std::int64_t first_element(const graph::Node& node, const TensorView& x);
 
 /// y[i] = uniform(stream at step hyper[1], logical index of i) ≥ rate ? x[i] / (1 − rate) : 0. y may be x. Also the
 /// gradient, from dy to dx.

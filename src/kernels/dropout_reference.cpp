@@ -21,12 +21,13 @@ void run_dropout(const Exec&, const Call& call) {
   expect(hyper, DType::f64);
   Dropout dropout = make_dropout(call.node);
   dropout.stream.step = static_cast<std::uint64_t>(hyper.as<double>()[1]);
+  const std::int64_t first = first_element(call.node, x);
   const Shape& e = x.box.extents;
   Shape position(e.size(), 0);
   for (std::int64_t n = 0; n < x.size(); ++n) {
     const std::int64_t i = physical_offset(x, position);
     const double value = x.as<double>()[i];
-    const bool keeps = philox::uniform(dropout.stream, global_index(x, position)) >= dropout.rate;
+    const bool keeps = philox::uniform(dropout.stream, first + global_index(x, position)) >= dropout.rate;
     y.as<double>()[i] = !call.training ? value : keeps ? value / (1 - dropout.rate) : 0;
     for (int d = static_cast<int>(e.size()) - 1; d >= 0 && ++position[d] == e[d]; --d) position[d] = 0;
   }

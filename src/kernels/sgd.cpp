@@ -2,63 +2,48 @@
 // v.
 #include "kernels/sgd.hpp"
 
-#include "device/rows.hpp"
 #include "kernels/formulas.hpp"
-#include "kernels/layout.hpp"
+#include "kernels/update.hpp"
 
 namespace soybean::kernels {
 
 namespace {
 
-struct Operands {
-  const TensorView &w, &grad, &hyper, &w_next;
+struct Plain {
+  formulas::Sgd<float> sgd;
+  const double* hyper;
+  float scale;
+  KOKKOS_INLINE_FUNCTION float operator()(std::int64_t, float w, float grad) const {
+    return w - scale * static_cast<float>(hyper[0]) * sgd.gradient(grad, w);
+  }
 };
 
-formulas::Sgd<float> coefficients(const graph::Node& node) {
-  return formulas::make_sgd<float>(node.attributes.real("momentum"), node.attributes.real("weight_decay"),
-                                   node.attributes.integer("nesterov") != 0);
-}
-
-void plain(const Exec& exec, const formulas::Sgd<float>& sgd, const Operands& o) {
-  const float *w = o.w.as<const float>(), *grad = o.grad.as<const float>();
-  const double* lr = o.hyper.as<const double>();
-  float* w_next = o.w_next.as<float>();
-  device::flat_for(
-      exec, o.w.size(), "soybean::sgd_update", KOKKOS_LAMBDA(std::int64_t i) {
-        const float rate = static_cast<float>(*lr), old = w[i];
-        w_next[i] = old - rate * sgd.gradient(grad[i], old);
-      });
-}
-
-void with_momentum(const Exec& exec, const formulas::Sgd<float>& sgd, const Operands& o, const TensorView& velocity,
-                   const TensorView& velocity_next) {
-  expect_alike(o.w, velocity);
-  expect_alike(o.w, velocity_next);
-  const float *w = o.w.as<const float>(), *grad = o.grad.as<const float>(), *v = velocity.as<const float>();
-  const double* lr = o.hyper.as<const double>();
-  float *w_next = o.w_next.as<float>(), *v_next = velocity_next.as<float>();
-  device::flat_for(
-      exec, o.w.size(), "soybean::sgd_update::momentum", KOKKOS_LAMBDA(std::int64_t i) {
-        const float rate = static_cast<float>(*lr), old = w[i];
-        const float g = sgd.gradient(grad[i], old), moved = sgd.velocity(v[i], g);
-        v_next[i] = moved;
-        w_next[i] = old - rate * sgd.step(g, moved);
-      });
-}
+struct WithMomentum {
+  formulas::Sgd<float> sgd;
+  const double* hyper;
+  float scale;
+  const float* v;
+  float* v_next;
+  KOKKOS_INLINE_FUNCTION float operator()(std::int64_t i, float w, float grad) const {
+    const float g = sgd.gradient(grad, w), moved = sgd.velocity(v[i], g);
+    v_next[i] = moved;
+    return w - scale * static_cast<float>(hyper[0]) * sgd.step(g, moved);
+  }
+};
 
 } // namespace
 
 void run_sgd_update(const Exec& exec, const Call& call) {
-  const Operands o{call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0]};
-  expect(o.w, DType::f32);
-  expect_alike(o.w, o.grad);
-  expect_alike(o.w, o.w_next);
-  expect(o.hyper, DType::f64);
-  const auto sgd = coefficients(call.node);
-  if (call.inputs.size() == 3)
-    plain(exec, sgd, o);
+  const bool momentum = call.node.attributes.real("momentum") != 0;
+  const UpdateCall update = update_call(call, momentum ? 1 : 0, DType::f32);
+  const auto sgd =
+      formulas::make_sgd<float>(update.real("momentum"), update.real("weight_decay"), update.flag("nesterov"));
+  const auto scale = static_cast<float>(update.lr_scale());
+  if (momentum)
+    update_weights(exec, update, "soybean::sgd_update::momentum",
+                   WithMomentum{sgd, update.hyper(), scale, update.state<float>(0), update.next_state<float>(0)});
   else
-    with_momentum(exec, sgd, o, call.inputs[3], call.outputs[1]);
+    update_weights(exec, update, "soybean::sgd_update", Plain{sgd, update.hyper(), scale});
 }
 
 } // namespace soybean::kernels

@@ -1,4 +1,5 @@
 #include "base/error.hpp"
+#include "kernels/adam.hpp"
 #include "kernels/add.hpp"
 #include "kernels/arithmetic.hpp"
 #include "kernels/batch_norm.hpp"
@@ -11,13 +12,17 @@
 #include "kernels/flatten.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/lamb.hpp"
+#include "kernels/lars.hpp"
 #include "kernels/lrn.hpp"
+#include "kernels/norms.hpp"
 #include "kernels/pad.hpp"
 #include "kernels/pointwise.hpp"
 #include "kernels/pointwise_loss.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/reduce.hpp"
 #include "kernels/reshape.hpp"
+#include "kernels/rmsprop.hpp"
 #include "kernels/sgd.hpp"
 #include "kernels/softmax.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
@@ -131,6 +136,14 @@ const std::vector<Kernel>& fast_table() {
       {"binary_cross_entropy_grad", run_binary_cross_entropy_grad, nullptr},
       {"total_loss", run_total_loss, nullptr},
       {"sgd_update", run_sgd_update, nullptr},
+      {"adam_update", run_adam_update, nullptr},
+      {"rmsprop_update", run_rmsprop_update, nullptr},
+      {"lars_update", run_lars_update, nullptr},
+      {"lamb_direction", run_lamb_direction, nullptr},
+      {"lamb_update", run_lamb_update, nullptr},
+      {"sum_of_squares", run_sum_of_squares, scratch_sum_of_squares},
+      {"sum_of_sums", run_sum_of_sums, nullptr},
+      {"clip_factor", run_clip_factor, nullptr},
   };
   return rows;
 }
@@ -238,6 +251,14 @@ const std::vector<Kernel>& reference_table() {
       {"binary_cross_entropy_grad", reference::run_binary_cross_entropy_grad, nullptr},
       {"total_loss", reference::run_total_loss, nullptr},
       {"sgd_update", reference::run_sgd_update, nullptr},
+      {"adam_update", reference::run_adam_update, nullptr},
+      {"rmsprop_update", reference::run_rmsprop_update, nullptr},
+      {"lars_update", reference::run_lars_update, nullptr},
+      {"lamb_direction", reference::run_lamb_direction, nullptr},
+      {"lamb_update", reference::run_lamb_update, nullptr},
+      {"sum_of_squares", reference::run_sum_of_squares, nullptr},
+      {"sum_of_sums", reference::run_sum_of_sums, nullptr},
+      {"clip_factor", reference::run_clip_factor, nullptr},
   };
   return rows;
 }

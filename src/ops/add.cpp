@@ -30,7 +30,7 @@ double flops_of(const Graph& graph, const Node& node) {
 } // namespace
 
 std::vector<Operator> add_family() {
-  return {{"add", infer, form_of, gradient, flops_of}};
+  return {{"add", infer, form_of, gradient, flops_of, {0}}};
 }
 
 } // namespace soybean::ops

@@ -2,7 +2,8 @@
 
 #include "base/error.hpp"
 #include "ops/common.hpp"
-#include "ops/layers.hpp"
+#include "ops/microbatches.hpp"
+#include "ops/updates.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +19,16 @@ using graph::Role;
 using graph::Tensor;
 using graph::TensorId;
 
+namespace {
+
+bool is_frozen(const Graph& graph, const Tensor& parameter) {
+  return std::any_of(parameter.consumers.begin(), parameter.consumers.end(), [&](NodeId n) {
+    return graph.nodes[n].layer != graph::none && graph.layers[graph.nodes[n].layer].frozen;
+  });
+}
+
+} // namespace
+
 Backward::Backward(Graph& graph)
     : graph_(graph),
       terms_(graph.tensors.size()),
@@ -30,7 +41,12 @@ Backward::Backward(Graph& graph)
 }
 
 void Backward::find_wanted() {
-  for (std::size_t t = 0; t < wanted_.size(); ++t) wanted_[t] = graph_.tensors[t].role == Role::parameter;
+  for (std::size_t t = 0; t < wanted_.size(); ++t) {
+    const Tensor& tensor = graph_.tensors[t];
+    wanted_[t] = tensor.role == Role::parameter && !is_frozen(graph_, tensor);
+  }
+  if (std::find(wanted_.begin(), wanted_.end(), true) == wanted_.end())
+    fail("model: layers, got frozen ones alone expected one that is trained. drop a `frozen`");
   for (const Node& node : graph_.nodes) {
     const bool fed = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) { return wanted_[t]; });
     for (TensorId t : node.outputs) wanted_[t] = fed;
@@ -96,49 +112,18 @@ void link_next(Graph& graph, TensorId value, TensorId next) {
   graph.tensors[next].previous = value;
 }
 
-namespace {
-
-void check(const Sgd& optimizer) {
-  const auto at_least_zero = [](std::string_view name, double value) {
-    if (!(value >= 0)) fail("optimizer: {}, got {} expected at least 0", name, value);
-  };
-  at_least_zero("momentum", optimizer.momentum);
-  at_least_zero("weight_decay", optimizer.weight_decay);
-  if (optimizer.nesterov && optimizer.momentum == 0)
-    fail("optimizer: nesterov, got momentum 0 expected a positive one. set momentum or drop nesterov");
-}
-
-void append_update(Backward& backward, Graph& graph, const Sgd& optimizer, TensorId parameter) {
-  const TensorId gradient = backward.gradient_of(parameter);
-  const Tensor w = graph.tensors[parameter];
-  ensure(gradient != graph::none, fmt::format("parameter '{}' has no gradient", w.name));
-  std::vector<TensorId> inputs{parameter, gradient, hyper_source(graph)};
-  if (optimizer.momentum != 0)
-    inputs.push_back(append_source(graph, {.name = w.name + ".momentum",
-                                           .shape = w.shape,
-                                           .units = w.units,
-                                           .dtype = w.dtype,
-                                           .role = Role::state,
-                                           .spatial = w.spatial}));
-  const auto results = append(graph, {.name = w.name,
-                                      .op = "sgd_update",
-                                      .attributes = {{"momentum", optimizer.momentum},
-                                                     {"weight_decay", optimizer.weight_decay},
-                                                     {"nesterov", std::int64_t{optimizer.nesterov}}},
-                                      .inputs = inputs,
-                                      .phase = Phase::update,
-                                      .layer = graph.nodes[w.consumers.front()].layer});
-  link_next(graph, parameter, results[0]);
-  if (optimizer.momentum != 0) link_next(graph, inputs[3], results[1]);
-}
-
-} // namespace
-
-void add_backward_and_update(Graph& graph, const Sgd& optimizer) {
-  check(optimizer);
+void add_backward_and_update(Graph& graph, const Optimizer& optimizer) {
   if (graph::parameter_count(graph) == 0)
     fail("model: parameters, got none expected at least one. add a dense or conv2d layer");
+  Updates updates(graph, optimizer);
   Backward backward(graph);
+  std::vector<ParameterGradient> first_part; // of several; their totals come later
+  const auto complete = [&](TensorId parameter, TensorId gradient) {
+    if (graph.microbatches > 1)
+      first_part.push_back({parameter, gradient});
+    else
+      updates.add(parameter, gradient);
+  };
   std::vector<std::size_t> readers(graph.tensors.size()); // forward nodes whose backward is still to come
   for (std::size_t t = 0; t < readers.size(); ++t) readers[t] = graph.tensors[t].consumers.size();
   const std::size_t forward_nodes = graph.nodes.size();
@@ -154,8 +139,11 @@ void add_backward_and_update(Graph& graph, const Sgd& optimizer) {
     ensure(gradient != nullptr, fmt::format("operator '{}' has no gradient", node.op));
     gradient(backward, node);
     for (TensorId t : distinct)
-      if (graph.tensors[t].role == Role::parameter && --readers[t] == 0) append_update(backward, graph, optimizer, t);
+      if (graph.tensors[t].role == Role::parameter && backward.wanted(t) && --readers[t] == 0)
+        complete(t, backward.gradient_of(t));
   }
+  repeat_parts(graph, first_part, [&](const ParameterGradient& g) { updates.add(g.parameter, g.gradient); });
+  updates.finish();
 }
 
 } // namespace soybean::ops

@@ -86,6 +86,7 @@ bool has_batch(const Graph& graph, graph::TensorId id) {
   case Role::parameter:
   case Role::state:
   case Role::metric:
+  case Role::control:
     return false;
   case Role::activation:
   case Role::gradient:

@@ -50,6 +50,7 @@ struct FormText {
   std::string text;            ///< "b c h w, o c r s -> b o h' w'"
   std::string_view split = ""; ///< names of the splittable indices, separated by spaces
   bool replicable = false;
+  bool may_idle = false;
   bool linear = false;
   /// Number of steps of index "g"; any other index has as many as the smallest extent it runs along.
   std::int64_t groups = 0;

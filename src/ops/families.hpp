@@ -30,5 +30,10 @@ std::vector<Operator> softmax_cross_entropy_family();
 std::vector<Operator> split_softmax_family();
 std::vector<Operator> pointwise_loss_family();
 std::vector<Operator> sgd_family();
+std::vector<Operator> adam_family();
+std::vector<Operator> rmsprop_family();
+std::vector<Operator> lars_family();
+std::vector<Operator> lamb_family();
+std::vector<Operator> norms_family();
 
 } // namespace soybean::ops

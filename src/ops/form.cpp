@@ -110,6 +110,7 @@ Form make_form(const Graph& graph, const Node& node, const FormText& given) {
          fmt::format("form '{}' does not fit the operands of node '{}'", text, node.name));
   Form form;
   form.replicable = given.replicable;
+  form.may_idle = given.may_idle;
   form.linear = given.linear;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     form.inputs.push_back(parse_operand(form, inputs[i], graph.tensors[node.inputs[i]]));

@@ -29,6 +29,7 @@ struct Form {
   std::vector<LoopIndex> indices;
   std::vector<OperandForm> inputs, outputs; ///< in the node's order
   bool replicable = false; ///< cheap enough to be computed by all parts of a cut (loss, vectors, update)
+  bool may_idle = false;   ///< so cheap that it does not matter when some ranks have nothing of it
   bool linear = false;     ///< may take all its (single dtype) operands partial and yield partial results
 };
 

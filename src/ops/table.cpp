@@ -31,7 +31,12 @@ std::vector<Operator> make_table() {
                       softmax_cross_entropy_family,
                       split_softmax_family,
                       pointwise_loss_family,
-                      sgd_family})
+                      sgd_family,
+                      adam_family,
+                      rmsprop_family,
+                      lars_family,
+                      lamb_family,
+                      norms_family})
     for (Operator& row : family()) rows.push_back(std::move(row));
   return rows;
 }

@@ -96,6 +96,7 @@ bool is_free_source(const graph::Tensor& tensor) {
 }
 
 bool leaves_empty(const ops::Form& form, const tiling::Mesh& mesh, const Choices& choices) {
+  if (form.may_idle) return false;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (choices[i] < 0) continue;
     std::int64_t parts = 1;

@@ -31,7 +31,8 @@ bool is_kept(const graph::Tensor& tensor);
 /// Read in any tiling for free: inputs, labels, weights of samples, the step's scalars.
 bool is_free_source(const graph::Tensor& tensor);
 
-/// Whether some index is split into more blocks than it has units, on the leading cuts the choices speak of.
+/// Whether some index is split into more blocks than it has units, on the leading cuts the choices speak of, of a node
+/// that should keep all ranks busy.
 bool leaves_empty(const ops::Form& form, const tiling::Mesh& mesh, const Choices& choices);
 
 } // namespace soybean::plan

@@ -60,7 +60,7 @@ Pins parse_pins(const Model& model, const tiling::Mesh& mesh, const Options& opt
     if (tiling::has_partial(tiling))
       fail("{}: stored tiling, got {} expected split or replicate on each cut. A partial sum is never stored.", where,
            text);
-    if (is_free_source(tensor) || tensor.role == graph::Role::metric ||
+    if (is_free_source(tensor) || graph::is_control(tensor.role) ||
         (tensor.consumers.empty() && tensor.next == graph::none))
       fail("{}: pinned tensor, got one of role {} expected one that is stored. It is read or made in whatever tiling "
            "its nodes use, so there is nothing to pin.",

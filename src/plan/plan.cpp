@@ -93,7 +93,7 @@ void evaluate(const Graph& graph, Plan& plan) {
     const TensorMoves moves = find_moves(
         graph, plan, id, [&](NodeId n) -> const auto& { return tilings[n]; });
     plan.tensor_bytes.push_back(moved_bytes(graph, plan, id, moves));
-    (graph.tensors[t].role == Role::metric ? plan.control_bytes : plan.bytes) += plan.tensor_bytes.back();
+    (graph::is_control(graph.tensors[t].role) ? plan.control_bytes : plan.bytes) += plan.tensor_bytes.back();
     plan.held_bytes += held_bytes(graph, plan, id, moves);
   }
 }

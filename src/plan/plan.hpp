@@ -28,7 +28,7 @@ struct Plan {
   std::vector<tiling::Tiling> stored;
   std::vector<std::int64_t> tensor_bytes; ///< moved for each tensor in one step, all ranks together
   std::int64_t bytes = 0;                 ///< their sum, control traffic left out
-  std::int64_t control_bytes = 0;         ///< metrics
+  std::int64_t control_bytes = 0;         ///< metrics, and scalars the updates depend on
   std::int64_t held_bytes = 0;            ///< stored plus copied bytes of the fullest rank (the tie break)
   Status status = Status::named;
   double gap = 0; ///< (bytes - bound) / bound

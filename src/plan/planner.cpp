@@ -69,6 +69,9 @@ bool is_small(const Setting& setting, const Rules& rules) {
   const Model& model = setting.model;
   std::vector<double> tilings(model.graph->tensors.size(), 0); // that nodes may need or make
   for (std::size_t n = 0; n < model.graph->nodes.size(); ++n) {
+    const graph::NodeId twin = model.graph->nodes[n].twin;
+    if (twin != graph::none && model.graph->nodes[twin].op == model.graph->nodes[n].op)
+      continue; // priced with that one
     const double values = std::pow(static_cast<double>(rules.choices[model.variable[n]].size()), cuts);
     for (TensorId t : model.graph->nodes[n].inputs) tilings[t] += values;
     for (TensorId t : model.graph->nodes[n].outputs) tilings[t] += values;

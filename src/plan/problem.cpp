@@ -185,7 +185,7 @@ private:
     }
     term.from.assign(count * stored, never);
     term.to.assign(count * stored, never);
-    const std::int64_t size = size_of(tensor.dtype);
+    const std::int64_t size = graph::is_control(tensor.role) ? 0 : size_of(tensor.dtype); // control counts apart
     std::vector<Tiling> made, wanted;
     for (std::size_t i = 0; i < count; ++i) {
       if (is_produced[i]) made.push_back(term.tilings[i]);

@@ -97,7 +97,7 @@ std::string beside(const Graph& graph, const Plan& plan, const std::string& stra
 
 /// What a tensor adds to the plan's bytes.
 std::int64_t data_bytes(const Graph& graph, const Plan& plan, std::size_t tensor) {
-  return graph.tensors[tensor].role == graph::Role::metric ? 0 : plan.tensor_bytes[tensor];
+  return graph::is_control(graph.tensors[tensor].role) ? 0 : plan.tensor_bytes[tensor];
 }
 
 Row layer_row(const Graph& graph, const Plan& plan, int layer, std::int64_t bytes) {

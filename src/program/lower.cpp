@@ -95,7 +95,7 @@ private:
     const auto key = std::pair{tensor, tiling};
     if (const auto found = copies_.find(key); found != copies_.end()) return found->second;
     ensure(stored >= 0, "lowering: " + graph_.tensors[tensor].name + " is used before it is produced");
-    return copies_[key] = move(n, stored, tiling, -1, false);
+    return copies_[key] = move(n, stored, tiling, -1, graph::is_control(graph_.tensors[tensor].role));
   }
 
   /// Where result i of a compute instruction is written: the persistent buffer of the value it replaces where operator
@@ -124,7 +124,7 @@ private:
       stored_[tensor] = move(n, produced, tiling::replicated(plan_.mesh), -1, true);
     } else if (operand(tensor) == tensor &&
                std::any_of(t.consumers.begin(), t.consumers.end(), [&](NodeId c) { return included(c); })) {
-      stored_[tensor] = move(n, produced, plan_.stored[tensor], -1, false);
+      stored_[tensor] = move(n, produced, plan_.stored[tensor], -1, graph::is_control(t.role));
     }
   }
 

@@ -79,8 +79,9 @@ struct Executor::Prepared {
   std::vector<Ready> ready;
   Profile profile;
   device::Recording recording;
-  comm::Counters launched; ///< by each launch of the recording
-  bool records = false;    ///< once it has run often enough
+  comm::Counters launched;  ///< by each launch of the recording
+  bool records = false;     ///< once it has run often enough
+  std::size_t of_parts = 0; ///< metrics of the forward phase of one part of the batch
 };
 
 /// Metrics of one run, 8 bytes for each, and the mark behind their copies.
@@ -89,6 +90,7 @@ struct Executor::Queued {
   device::HostBuffer values;
   device::Event copied;
   std::vector<DType> dtypes;
+  std::size_t of_parts = 0; ///< how many metrics each part of the batch has; theirs come first
 };
 
 namespace {
@@ -307,6 +309,14 @@ Passages passages(const graph::Graph& graph, const Program& program, const Conte
   return bytes;
 }
 
+/// How many metrics of the forward phase a program has for each part of the batch.
+std::size_t metrics_of_a_part(const graph::Graph& graph, bool training) {
+  const std::vector<graph::TensorId> metrics = graph::reported_metrics(graph, training);
+  return static_cast<std::size_t>(std::count_if(metrics.begin(), metrics.end(), [&](graph::TensorId t) {
+    return graph.nodes[graph.tensors[t].producer].phase == graph::Phase::forward;
+  }));
+}
+
 } // namespace
 
 Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, const Context& context)
@@ -329,6 +339,7 @@ Executor::Executor(const graph::Graph& graph, std::vector<Program> programs, con
   const bool records = context.record_steps && context.exec.on_device() && context.comm.recordable();
   for (auto& p : programs_) {
     p->records = records;
+    p->of_parts = metrics_of_a_part(graph, p->program.training);
     p->ready = Preparer(graph, p->program, context).ready(p->layout, arena_);
     for (const Ready& r : p->ready)
       if (r.transfer.communicates && !r.transfer.collective.group.empty())
@@ -478,6 +489,7 @@ TensorView Executor::view(int program, BufferId buffer) const {
 void Executor::copy_metrics(int program, Queued& slot) const {
   device::Stream& stream = context_.exec.stream();
   slot.dtypes.clear();
+  slot.of_parts = at(program).of_parts;
   for (BufferId b : at(program).program.metrics) {
     const TensorView metric = view(program, b);
     stream.copy(slot.values.data() + 8 * slot.dtypes.size(), metric.data, size_of(metric.dtype));
@@ -492,6 +504,9 @@ std::vector<double> Executor::values_of(const Queued& slot) const {
   std::vector<double> values;
   for (std::size_t k = 0; k < slot.dtypes.size(); ++k)
     values.push_back(scalar(slot.dtypes[k], slot.values.data() + 8 * k));
+  const std::size_t each = slot.of_parts, all = each * static_cast<std::size_t>(graph_.microbatches);
+  for (std::size_t k = each; k < all; ++k) values[k % each] += values[k];
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(each), values.begin() + static_cast<std::ptrdiff_t>(all));
   return values;
 }
 

@@ -48,7 +48,8 @@ public:
   void feed(const Block& block, const void* host) { uploader_.write(block.view, host); }
   /// The memory of a buffer; its contents are only there during its life.
   device::TensorView view(int program, program::BufferId buffer) const;
-  /// Values of Graph::metrics after the latest run of that program, the same on every rank. Waits for it.
+  /// Values of Graph::metrics after the latest run of that program, those of several parts of the batch added up, the
+  /// same on every rank. Waits for it.
   std::vector<double> metrics(int program) const;
   /// The same in two halves, so that an accelerator goes on while the host looks at an earlier step: queue_metrics
   /// after a run, take_metrics, in the same order, later; at most `metric_slots` may be queued.

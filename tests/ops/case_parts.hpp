@@ -13,6 +13,7 @@ namespace soybean::ops_test {
 // The cases of each file; cases() is all of them.
 const std::vector<Case>& shape_cases();
 const std::vector<Case>& loss_cases();
+const std::vector<Case>& optimizer_cases();
 
 inline graph::Graph start(DType precision) {
   graph::Graph graph;
@@ -40,7 +41,7 @@ inline graph::TensorId scaled_images(graph::Graph& graph, const Sizes& s) {
 }
 
 /// Flattens images, appends the loss, backward and update, and hands the graph over.
-inline graph::Graph finish(graph::Graph& graph, graph::TensorId x, const ops::Sgd& optimizer = {}) {
+inline graph::Graph finish(graph::Graph& graph, graph::TensorId x, const ops::Optimizer& optimizer = {}) {
   if (graph.tensors[x].shape.size() == 4) x = ops::flatten_layer(graph, "flatten", x);
   ops::loss_layer(graph, x);
   ops::add_backward_and_update(graph, optimizer);

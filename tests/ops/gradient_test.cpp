@@ -18,9 +18,11 @@ double loss(const device::Exec& exec, const Graph& graph, Values& values) {
   return values[graph.metrics[0]].get(0);
 }
 
-/// The gradient that the update of a parameter reads.
+/// The gradient that the update of a parameter reads; lamb's reads a direction made of it.
 TensorId gradient_of(const Graph& graph, TensorId parameter) {
-  return graph.nodes[graph.tensors[graph.tensors[parameter].next].producer].inputs[1];
+  const graph::Node& update = graph.nodes[graph.tensors[graph.tensors[parameter].next].producer];
+  if (update.op != "lamb_update") return update.inputs[1];
+  return graph.nodes[graph.tensors[update.inputs[1]].producer].inputs[1];
 }
 
 void check(const device::Exec& exec, const Graph& graph, std::uint64_t seed) {

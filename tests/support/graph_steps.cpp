@@ -39,8 +39,8 @@ float fed_value(const graph::Graph& graph, const graph::Tensor& t, std::int64_t 
     return static_cast<float>(std::floor(draw * static_cast<double>(graph.tensors[graph.logits].shape[1])));
   case Role::sample_weight: // some rows are padding
     return draw < 0.2 ? 0.0f : 1.0f / static_cast<float>(t.shape[0]);
-  default:
-    return index == 0 ? 0.05f : static_cast<float>(step);
+  default: // learning rate, step, bias corrections
+    return index == 0 ? 0.05f : index == 1 ? static_cast<float>(step) : 1 - 1 / static_cast<float>(step + 2);
   }
 }
 

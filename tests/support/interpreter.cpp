@@ -122,9 +122,10 @@ double source_value(const Graph& graph, const Tensor& tensor, const philox::Stre
     return std::floor(draw * static_cast<double>(graph.tensors[graph.logits].shape[1]));
   case Role::sample_weight:
     return tensor.shape[0] > 1 && i == tensor.shape[0] - 1 ? 0 : 1 / static_cast<double>(tensor.shape[0]);
-  case Role::hyper:
-    return i == 0 ? 0.1 : 3;
-  default: // what begins as a constant, as variances do, stays positive
+  case Role::hyper: // from the third on: bias corrections
+    return i == 0 ? 0.1 : i == 1 ? 3 : 1 - 0.2 / static_cast<double>(i);
+  default: // variances, which begin as a constant, and means of squares, above those of means, stay positive
+    if (tensor.name.ends_with("_sq") || tensor.name.ends_with("square_avg")) return static_cast<float>(2 + draw);
     return static_cast<float>(tensor.init.kind == graph::Init::constant ? 0.5 + draw : 2 * draw - 1);
   }
 }

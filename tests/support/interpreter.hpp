@@ -49,9 +49,9 @@ using Values = std::vector<Block>; ///< one whole block per tensor of a graph
 Values allocate(const graph::Graph& graph);
 
 /// Fills every tensor without producer, each element a function of (seed, tensor name, logical index): inputs,
-/// parameters and state uniform in [-1, 1), those that begin as a constant in [0.5, 1.5) (rounded to float in every
-/// precision), labels any class, sample weights
-/// 1/batch but 0 for the last of several rows, hyper (0.1, 3).
+/// parameters and state uniform in [-1, 1), those that begin as a constant in [0.5, 1.5), means of squares in [2, 3)
+/// (rounded to float in every precision), labels any class, sample weights
+/// 1/batch but 0 for the last of several rows, hyper (0.1, 3, 0.9, …).
 void fill_sources(const graph::Graph& graph, Values& values, std::uint64_t seed);
 
 struct NodeOptions {

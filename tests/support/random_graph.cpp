@@ -33,6 +33,8 @@ public:
     TensorId x = chance(80) ? images(batch) : ops::input_source(graph_, batch, {between(1, 11)});
     x = classifier(x);
     losses(x);
+    vary_layers();
+    if (chance(20) && !has_statistics()) graph_.microbatches = between(2, 3);
     ops::add_backward_and_update(graph_, optimizer());
     return std::move(graph_);
   }
@@ -364,10 +366,40 @@ private:
     ops::add_losses(graph_, options);
   }
 
-  ops::Sgd optimizer() {
-    ops::Sgd sgd{.momentum = chance(60) ? 0.9 : 0.0, .weight_decay = chance(40) ? 0.01 : 0.0};
-    sgd.nesterov = sgd.momentum != 0 && chance(40);
-    return sgd;
+  bool has_statistics() const { // of batch norms: not by parts
+    return std::any_of(graph_.tensors.begin(), graph_.tensors.end(),
+                       [](const graph::Tensor& t) { return t.role == graph::Role::state; });
+  }
+  bool has_norms() const { // gradients may vanish but for rounding, of which lamb makes whole steps
+    return std::any_of(graph_.layers.begin(), graph_.layers.end(),
+                       [](const graph::Layer& layer) { return layer.op.ends_with("_norm"); });
+  }
+
+  /// Half of them plain SGD; eps large, so that gradients next to 0 are not blown up.
+  ops::Optimizer optimizer() {
+    static constexpr const char* others[] = {"adam", "adamw", "rmsprop", "lars", "lamb"};
+    ops::Optimizer o{.momentum = chance(60) ? 0.9 : 0.0, .weight_decay = chance(40) ? 0.01 : 0.0, .eps = 1e-2};
+    o.nesterov = o.momentum != 0 && chance(40);
+    if (chance(50)) o.name = others[between(0, has_norms() ? 3 : 4)];
+    o.amsgrad = chance(30);
+    o.centered = chance(30);
+    o.decay_biases = chance(70);
+    if (chance(25)) o.clip_norm = 0.3;
+    if (chance(25)) o.average_decay = 0.9;
+    return o;
+  }
+
+  /// Some layers are trained in their own way; the last one with parameters is never frozen.
+  void vary_layers() {
+    std::int32_t last = graph::none;
+    for (const graph::Tensor& tensor : graph_.tensors)
+      if (tensor.role == graph::Role::parameter) last = graph_.nodes[tensor.consumers.front()].layer;
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(graph_.layers.size()); ++i) {
+      graph::Layer& layer = graph_.layers[static_cast<std::size_t>(i)];
+      if (chance(10)) layer.lr_scale = 0.5;
+      if (chance(10)) layer.weight_decay = 0.02;
+      layer.frozen = chance(10) && i != last;
+    }
   }
 
   std::uint64_t seed_;

@@ -1,8 +1,9 @@
 #pragma once
 // Small random training graphs for property tests of planner, lowering and executor: convolutions (strided, dilated,
 // grouped), pools, joins and slices, other orders and sizes of images, norms, arithmetic, activations, dropout,
-// residual sums and products, flatten, dense layers, shared weights; odd and prime extents, batches of 1 to 9; a random
-// optimizer. Everything is a function of the seed.
+// residual sums and products, flatten, dense layers, shared weights; odd and prime extents, batches of 1 to 9, some in
+// several parts; a random optimizer, with clipping, averages and layers that are frozen or have their own rates.
+// Everything is a function of the seed.
 #include "graph/graph.hpp"
 
 #include <cstdint>

@@ -58,11 +58,12 @@ private:
     std::vector<Choice> choices;
     if (node.twin != graph::none) {
       choices = plan_.choices[node.twin];
-    } else if (!form.linear || !draw_.chance(70) || !passes_on(n, form, choices)) {
-      choices.clear();
+    } else {
       std::vector<Choice> allowed = ops::allowed_choices(form);
       std::erase(allowed, ops::choose_linear);
-      for (std::size_t cut = 0; cut < plan_.mesh.cuts.size(); ++cut) choices.push_back(pick(form, allowed));
+      const bool tries = form.linear && (allowed.empty() || draw_.chance(70));
+      if (!tries || !passes_on(n, form, choices)) choices.clear();
+      while (choices.size() < plan_.mesh.cuts.size()) choices.push_back(pick(form, allowed));
     }
     plan_.choices.push_back(choices);
     tilings_.push_back(ops::operand_tilings(form, graph_, node, plan_.mesh, choices));

@@ -7,6 +7,7 @@
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
 #include "ops/norm_layers.hpp"
+#include "ops/updates.hpp"
 
 #include <fmt/format.h>
 
@@ -61,6 +62,22 @@ std::string bug_of(F&& f) {
   return "no bug";
 }
 
+/// Appends a parameter of its own for each further optimizer, updated with an existing gradient.
+inline void add_other_updates(graph::Graph& g, std::string_view gradient) {
+  for (const char* name : {"adam", "rmsprop", "lars", "lamb"}) {
+    graph::Tensor w{.name = name, .dtype = g.precision, .role = graph::Role::parameter};
+    w.shape = tensor(g, gradient).shape;
+    const graph::TensorId parameter = append_source(g, w);
+    append(g, {.name = std::string(name) + ".used",
+               .op = "sum_of_squares",
+               .inputs = {parameter},
+               .phase = graph::Phase::backward});
+    Updates updates(g, {.name = name, .clip_norm = w.name == "adam" ? 1.0 : 0.0});
+    updates.add(parameter, graph::find_tensor(g, gradient));
+    updates.finish();
+  }
+}
+
 /// A training graph in which every operator occurs, on images first.
 inline graph::Graph every_operator() {
   graph::Graph g{.name = "every"};
@@ -104,6 +121,7 @@ inline graph::Graph every_operator() {
                  .main = 3,
                  .top_k = 3});
   add_backward_and_update(g, {.momentum = 0.9});
+  add_other_updates(g, "fc2.weight.grad");
   return g;
 }
 
