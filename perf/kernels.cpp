@@ -134,7 +134,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
                               {job.reader->info().train_samples, job.config.data.batch, options.seed, true})
       .read(0, train::fed_parts(job.graph, executor), batch);
   train::feed(job.graph, executor, batch);
-  train::feed_hyper(job.graph, executor, 0, 0); // repeated updates must not make the weights grow
+  train::feed_hyper(job.graph, executor, {0, 0, 1, 1}); // repeated updates must not make the weights grow
   for (int step = 0; step < 3; ++step) executor.run(train::train_program);
   const double step_seconds = seconds_of(exec, repeats, [&] { executor.run(train::train_program); });
   const std::vector<Line> lines = time_kernels(job, executor, repeats);

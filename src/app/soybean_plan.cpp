@@ -4,8 +4,7 @@
 #include "base/error.hpp"
 #include "config/options.hpp"
 #include "config/table.hpp"
-#include "frontend/toml.hpp"
-#include "ops/autodiff.hpp"
+#include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
 #include "plan/report.hpp"
@@ -41,12 +40,8 @@ Job read_job(const CommandLine& line) {
   for (const std::string& assignment : line.common.overrides) root.apply_override(assignment);
   Job job;
   job.config = config::read_run_config(root);
-  const config::TrainOptions& train = job.config.train;
-  job.graph = frontend::build_graph(root.table("model"), job.config.data.batch, train.precision, train.seed);
+  job.graph = frontend::build_training_graph(root, job.config);
   root.report_unread();
-  ops::add_backward_and_update(job.graph, {.momentum = train.optimizer.momentum,
-                                           .weight_decay = train.optimizer.weight_decay,
-                                           .nesterov = train.optimizer.nesterov});
   const std::vector<std::int64_t>& cuts = job.config.parallel.mesh;
   job.mesh = cuts.empty() ? tiling::make_mesh(std::vector<int>{line.ranks}) : tiling::make_mesh(cuts, line.ranks);
   return job;

@@ -23,7 +23,8 @@ struct CommandLine {
   app::Common common;
   train::RunRequest request;
   std::vector<std::string> resume; ///< "true": without a path
-  std::string trace, eval;
+  std::vector<std::string> eval;   ///< "true": without a path
+  std::string trace;
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
@@ -34,7 +35,8 @@ void add_options(CLI::App& app, CommandLine& line) {
       "as a new run; both: from the latest, or while there is none from PATH");
   app.add_flag("--verify", line.request.verify, "hold the parallel run to the serial one instead of training");
   app.add_flag("--dry-run", line.request.dry_run, "check everything and print the plan, without training");
-  app.add_flag("--eval", line.eval, "evaluate a checkpoint (not supported yet)");
+  app.add_flag("--eval", line.eval,
+               "validate the latest checkpoint in run.dir, --eval=PATH: that one; instead of training");
   app.add_flag("--trace", line.trace, "write a timeline (not supported yet)");
 }
 
@@ -58,7 +60,9 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   const std::vector<std::string_view> arguments(argv, argv + argc);
   try {
     for (const std::string_view argument : arguments)
-      if (argument == "--resume=") fail("--resume=: got no path expected that of a checkpoint, or --resume alone");
+      for (const std::string_view option : {"--resume", "--eval"})
+        if (argument == std::string(option) + "=")
+          fail("{0}=: got no path expected that of a checkpoint, or {0} alone", option);
     app.parse(argc, argv);
     app::finish(line.common);
     if (!line.trace.empty()) fail("--trace: timelines are not supported yet. leave it out");
@@ -68,7 +72,11 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
            : line.common.json   ? "--json"
                                 : "--resume");
     if (line.request.dry_run && !line.resume.empty()) fail("--dry-run: got --resume as well expected only one of them");
-    if (!line.eval.empty()) fail("--eval: evaluating a checkpoint is not supported yet. leave it out");
+    if (!line.eval.empty() && (line.request.verify || line.request.dry_run || !line.resume.empty()))
+      fail("--eval: got {} as well expected only one of them", line.request.verify    ? "--verify"
+                                                               : line.request.dry_run ? "--dry-run"
+                                                                                      : "--resume");
+    if (line.eval.size() > 1) fail("--eval: got it {} times expected it once", line.eval.size());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       if (mpi.rank() == 0) app.exit(error);
@@ -83,7 +91,8 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   } catch (const Error& error) {
     return report(mpi, error.what(), error.code(), true);
   }
-  if (line.request.verify || line.request.dry_run) train::obey_stop_signals();
+  if (!line.eval.empty()) line.request.eval = line.eval[0] == "true" ? std::string() : line.eval[0];
+  if (line.request.verify || line.request.dry_run || line.request.eval) train::obey_stop_signals();
   line.request.job = {line.common.model, line.common.overrides};
   line.request.json = line.common.json;
   for (const std::string& value : line.resume) {

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "config/reading.hpp"
+#include "config/train_options.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,66 +10,6 @@
 namespace soybean::config {
 
 namespace {
-
-const Variants& schedules() {
-  static const Variants rows = {
-      {"constant", {}},
-      {"step", {"step_epochs", "step_steps", "gamma"}},
-  };
-  return rows;
-}
-
-OptimizerOptions read_optimizer(const Table& table) {
-  OptimizerOptions options;
-  options.name =
-      table.word("name", options.name, {.now = {"sgd"}, .later = {"adam", "adamw", "lars", "lamb", "rmsprop"}});
-  options.lr = positive(table, "lr", options.lr);
-  options.momentum = real_at_least(table, "momentum", options.momentum, 0);
-  if (options.momentum >= 1) table.reject("momentum", "less than 1");
-  options.weight_decay = real_at_least(table, "weight_decay", options.weight_decay, 0);
-  options.nesterov = table.boolean("nesterov", options.nesterov);
-  if (options.nesterov && options.momentum == 0)
-    table.reject("nesterov", "false without momentum", "set momentum above 0");
-  return options;
-}
-
-ScheduleOptions read_schedule(const Table& table) {
-  ScheduleOptions options;
-  options.name = table.word("name", options.name,
-                            {.now = words_of(schedules()), .later = {"cosine", "linear", "multistep", "poly"}});
-  table.not_yet("warmup_steps");
-  refuse_keys_of_others(table, "name", options.name, schedules());
-  if (options.name != "step") return options;
-  options.gamma = positive(table, "gamma", options.gamma);
-  const std::string_view period = one_of(table, "step_epochs", "step_steps");
-  if (period.empty()) table.reject("step_epochs", "a number of epochs, or step_steps");
-  if (period == "step_epochs")
-    options.step_epochs = table.integer("step_epochs", required, from_one);
-  else
-    options.step_steps = table.integer("step_steps", required, {.low = 1, .high = largest / 2});
-  return options;
-}
-
-TrainOptions read_train(const Table& table) {
-  table.known({"epochs", "steps", "optimizer", "schedule", "precision", "seed", "validate_every", "log_every"});
-  TrainOptions options;
-  const std::string_view length = one_of(table, "epochs", "steps");
-  if (length.empty()) table.reject("epochs", "a number of epochs, or of steps");
-  if (length == "epochs")
-    options.epochs = table.integer("epochs", required, from_one);
-  else
-    options.steps = table.integer("steps", required, {.low = 1, .high = largest / 2});
-  options.optimizer = read_optimizer(table.table("optimizer"));
-  options.schedule = read_schedule(table.table("schedule"));
-  const std::string precision =
-      table.word("precision", "fp32", {.now = {"fp32", "tf32", "fp64"}, .later = {"bf16", "fp16", "fp8"}});
-  options.precision = precision == "fp64" ? DType::f64 : DType::f32;
-  options.tf32 = precision == "tf32";
-  options.seed = static_cast<std::uint64_t>(table.integer("seed", 1, {.low = 0, .high = largest}));
-  options.validate_every = table.integer("validate_every", options.validate_every, from_zero);
-  options.log_every = table.integer("log_every", options.log_every, from_one);
-  return options;
-}
 
 /// A plan file leaves nothing to a strategy or to pins. As with one_of, the later --set holds above what came before.
 void resolve_plan(const Table& table, ParallelOptions& options) {
@@ -112,6 +53,8 @@ CheckpointOptions read_checkpoint(const Table& table) {
   CheckpointOptions options;
   options.every = table.integer("every", options.every, from_zero);
   options.keep = table.integer("keep", options.keep, from_zero);
+  options.best = table.boolean("best", options.best);
+  if (options.best && options.keep == 0) table.reject("best", "false with checkpoint.keep = 0", "keep at least 1");
   return options;
 }
 
@@ -152,6 +95,8 @@ RunConfig read_run_config(const Table& root) {
   config.model_name = model_name(root.table("model"));
   config.data = read_data(root.table("data"));
   config.train = read_train(root.table("train"));
+  if (config.data.batch % config.train.microbatches != 0)
+    root.table("train").reject("microbatches", fmt::format("a divisor of data.batch, {}", config.data.batch));
   config.parallel = read_parallel(root.table("parallel"));
   root.table("machine").not_yet("file");
   config.checkpoint = read_checkpoint(root.table("checkpoint"));

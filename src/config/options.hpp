@@ -5,6 +5,7 @@
 #include "config/data_options.hpp"
 #include "config/table.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,31 +13,50 @@
 
 namespace soybean::config {
 
-/// torch.optim.SGD
+/// Keys and defaults as in torch.optim; each optimizer has its own (see src/config/README.md).
 struct OptimizerOptions {
-  std::string name = "sgd";
+  std::string name = "sgd"; ///< sgd, adam, adamw, rmsprop, lars, lamb
   double lr = 0.01;
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  std::array<double, 2> betas{0.9, 0.999};
+  double eps = 1e-8;
+  bool amsgrad = false;
+  double alpha = 0.99;
+  bool centered = false;
+  double trust_coefficient = 0.001;
+  bool decay_biases = true; ///< weight_decay for biases and parameters of norm layers, too
 };
 
-/// constant; step: the rate is multiplied by gamma after every so many epochs or steps (torch's StepLR).
+/// How the learning rate goes; formulas in src/train/schedule.hpp.
 struct ScheduleOptions {
-  std::string name = "constant";
+  std::string name = "constant";                ///< constant, step, multi_step, exponential, cosine, polynomial
   std::int64_t step_epochs = 0, step_steps = 0; ///< step: exactly one is > 0
-  double gamma = 0.1;
+  std::vector<std::int64_t> milestone_epochs, milestone_steps; ///< multi_step: ascending, exactly one is not empty
+  double gamma = 0.1;                                          ///< step, multi_step, exponential
+  bool per_step = false;                                       ///< exponential: after every step, not every epoch
+  double power = 1;                                            ///< polynomial
+  double min_lr = 0;                                           ///< cosine, polynomial: at the end
+  std::int64_t warmup_epochs = 0, warmup_steps = 0;            ///< at most one is > 0
+  double warmup_factor = 1.0 / 3;                              ///< of the rate in the first step of the warm-up
 };
 
 struct TrainOptions {
   std::int64_t epochs = 0, steps = 0; ///< exactly one is > 0
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  std::int64_t microbatches = 1; ///< a divisor of the batch: so many parts of it are worked off one after the other
+  double clip_norm = 0;          ///< of all gradients together; 0: they are not clipped
+  double ema = 0;                ///< decay of the moving average of weights; 0: none is kept
   DType precision = DType::f32;
   bool tf32 = false; ///< precision "tf32": f32, but factors of products rounded to TF32
   std::uint64_t seed = 1;
   std::int64_t validate_every = 1; ///< epochs; 0: only at the end
   std::int64_t log_every = 10;     ///< steps between progress lines
+  std::string best_by = "loss";    ///< "loss" or "accuracy": by which of the two a validation is the best one
+  std::int64_t patience = 0;       ///< validations without a better one after which the run ends; 0: it goes on
+  std::string init_from;           ///< a checkpoint whose weights, by name, a new run begins with
 };
 
 struct ParallelOptions {
@@ -54,6 +74,7 @@ struct ParallelOptions {
 struct CheckpointOptions {
   std::int64_t every = 0; ///< steps; 0: only at the end
   std::int64_t keep = 3;  ///< the newest so many stay; 0: none are written at all
+  bool best = false;      ///< keep the one of the best validation, too
 };
 
 struct RunOptions {

@@ -109,24 +109,52 @@ Section data_section(const DataOptions& data) {
   return section.add("shuffle", data.shuffle).add("prefetch", data.prefetch).add("threads", data.threads);
 }
 
+Section optimizer_section(const OptimizerOptions& o) {
+  Section section;
+  section.add("name", o.name).add("lr", o.lr).add("weight_decay", o.weight_decay).add("decay_biases", o.decay_biases);
+  if (o.name == "sgd" || o.name == "rmsprop" || o.name == "lars") section.add("momentum", o.momentum);
+  if (o.name == "sgd") section.add("nesterov", o.nesterov);
+  if (o.name == "rmsprop") section.add("alpha", o.alpha).add("centered", o.centered);
+  if (o.name == "lars") section.add("trust_coefficient", o.trust_coefficient);
+  const bool adam = o.name == "adam" || o.name == "adamw";
+  if (adam || o.name == "lamb") section.add("betas", std::vector<double>(o.betas.begin(), o.betas.end()));
+  if (o.name != "sgd") section.add("eps", o.eps);
+  if (adam) section.add("amsgrad", o.amsgrad);
+  return section;
+}
+
+Section schedule_section(const ScheduleOptions& s) {
+  Section section;
+  section.add("name", s.name);
+  if (s.step_epochs) section.add("step_epochs", s.step_epochs);
+  if (s.step_steps) section.add("step_steps", s.step_steps);
+  if (!s.milestone_epochs.empty()) section.add("milestone_epochs", s.milestone_epochs);
+  if (!s.milestone_steps.empty()) section.add("milestone_steps", s.milestone_steps);
+  if (s.name == "step" || s.name == "multi_step" || s.name == "exponential") section.add("gamma", s.gamma);
+  if (s.name == "exponential") section.add("per_step", s.per_step);
+  if (s.name == "polynomial") section.add("power", s.power);
+  if (s.name == "cosine" || s.name == "polynomial") section.add("min_lr", s.min_lr);
+  if (s.warmup_epochs)
+    section.add("warmup_epochs", s.warmup_epochs);
+  else
+    section.add("warmup_steps", s.warmup_steps);
+  return section.add("warmup_factor", s.warmup_factor);
+}
+
 Section train_section(const TrainOptions& train) {
-  Section section, schedule;
+  Section section;
   if (train.epochs) section.add("epochs", train.epochs);
   if (train.steps) section.add("steps", train.steps);
-  section.add("optimizer", Section()
-                               .add("name", train.optimizer.name)
-                               .add("lr", train.optimizer.lr)
-                               .add("momentum", train.optimizer.momentum)
-                               .add("weight_decay", train.optimizer.weight_decay)
-                               .add("nesterov", train.optimizer.nesterov));
-  schedule.add("name", train.schedule.name);
-  if (train.schedule.step_epochs) schedule.add("step_epochs", train.schedule.step_epochs);
-  if (train.schedule.step_steps) schedule.add("step_steps", train.schedule.step_steps);
-  if (train.schedule.name == "step") schedule.add("gamma", train.schedule.gamma);
-  section.add("schedule", std::move(schedule));
+  section.add("optimizer", optimizer_section(train.optimizer));
+  section.add("schedule", schedule_section(train.schedule));
+  section.add("microbatches", train.microbatches);
+  section.add("clip_norm", train.clip_norm).add("ema", train.ema);
   section.add("precision", train.tf32 ? std::string("tf32") : std::string(to_string(train.precision)));
   section.add("seed", static_cast<std::int64_t>(train.seed));
-  return section.add("validate_every", train.validate_every).add("log_every", train.log_every);
+  section.add("validate_every", train.validate_every).add("log_every", train.log_every);
+  section.add("best_by", train.best_by).add("patience", train.patience);
+  if (!train.init_from.empty()) section.add("init_from", absolute(train.init_from));
+  return section;
 }
 
 Section parallel_section(const ParallelOptions& parallel) {
@@ -149,7 +177,10 @@ std::string resolved_toml(const RunConfig& config, const Table& root) {
   all.add("data", data_section(config.data));
   all.add("train", train_section(config.train));
   all.add("parallel", parallel_section(config.parallel));
-  all.add("checkpoint", Section().add("every", config.checkpoint.every).add("keep", config.checkpoint.keep));
+  all.add("checkpoint", Section()
+                            .add("every", config.checkpoint.every)
+                            .add("keep", config.checkpoint.keep)
+                            .add("best", config.checkpoint.best));
   all.add("run", Section()
                      .add("dir", config.run.dir)
                      .add("threads", config.run.threads)

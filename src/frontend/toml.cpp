@@ -118,11 +118,34 @@ private:
     const std::string op = table.text("op", required);
     const std::string name = name_of(table, op);
     const std::string activation = takes_activation(op) ? read_activation(table) : "";
+    const std::size_t first = graph_.layers.size();
     TensorId result = op == "residual" ? add_residual(table, name) : add_plain(table, op, name);
+    read_training(table, first);
     if (!activation.empty()) result = at(table.where(), [&] { return ops::activate(graph_, activation, result); });
     results_[name] = result;
     places_[name] = table.where();
     last_ = result;
+  }
+
+  /// How the parameters of the layers from `first` on are trained: a layer's own, or those of a block's body, whose
+  /// layers may say more.
+  void read_training(const Table& table, std::size_t first) {
+    bool some = false; // of the others the keys are unknown
+    for (const graph::Tensor& tensor : graph_.tensors)
+      for (graph::NodeId user : tensor.consumers)
+        some |= tensor.role == graph::Role::parameter && graph_.nodes[user].layer >= static_cast<std::int32_t>(first);
+    if (!some) return;
+    const double scale = table.real("lr_scale", 1);
+    if (scale < 0) table.reject("lr_scale", "at least 0");
+    const double decay = table.real("weight_decay", 0);
+    if (decay < 0) table.reject("weight_decay", "at least 0");
+    const bool frozen = table.boolean("frozen", false);
+    for (std::size_t layer = first; layer < graph_.layers.size(); ++layer) {
+      graph::Layer& trained = graph_.layers[layer];
+      trained.lr_scale *= scale;
+      if (table.has("weight_decay") && !trained.weight_decay) trained.weight_decay = decay;
+      trained.frozen |= frozen;
+    }
   }
 
   TensorId add_plain(const Table& table, const std::string& op, const std::string& name) {

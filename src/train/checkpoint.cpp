@@ -39,7 +39,8 @@ bool is_kept(const graph::Tensor& tensor) {
   return tensor.producer == graph::none && (tensor.role == graph::Role::parameter || tensor.role == graph::Role::state);
 }
 
-void write_header(const io::File& file, const Job& job, std::int64_t step) {
+void write_header(const io::File& file, const Job& job, std::int64_t step, const Best& best) {
+  if (best.step >= 0) io::write_attribute(file, "best", to_json(best));
   const std::int64_t batch = job.config.data.batch;
   const std::int64_t samples = job.reader->info().train_samples;
   io::write_attribute(file, "format", format_version);
@@ -190,7 +191,7 @@ std::int64_t checkpoint_bytes(const Job& job) {
 }
 
 std::string write_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& run_dir,
-                             std::int64_t step) {
+                             std::int64_t step, const Standing& standing) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;
   const fs::path folder = checkpoint_folder(run_dir);
@@ -204,7 +205,7 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       if (error) fail_running("{}: can not be made, got '{}'", folder.string(), error.message());
       io::check_room(temporary.string(), checkpoint_bytes(job));
       file = io::create(temporary.string());
-      write_header(*file, job, step);
+      write_header(*file, job, step, standing.best);
     });
     std::string bad; // the first tensor with values that are not finite
     for (const runtime::Block& block : executor.persistent()) {
@@ -223,6 +224,7 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       io::close_synced(std::move(*file));
       file.reset();
       put_in_place(folder, temporary, name);
+      if (standing.is_best) mark_best(folder, name);
       prune(folder, name, job.config.checkpoint.keep);
     });
   } catch (const Error&) {
@@ -255,14 +257,15 @@ std::string data_changes(const Job& job, comm::Comm& comm, const std::string& pa
   });
 }
 
-std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {
+Restored read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path) {
   const runtime::Context& context = executor.context();
   comm::Comm& comm = context.comm;
   const std::optional<io::File> file = open_whole(comm, path);
-  std::int64_t step = 0;
-  on_root(comm, [&] {
+  Restored restored;
+  const std::string best = text_from_root(comm, [&] {
     check_fits(*file, job);
-    step = io::read_integer_attribute(*file, "step");
+    restored.step = io::read_integer_attribute(*file, "step");
+    return io::has_attribute(*file, "best") ? io::read_text_attribute(*file, "best") : std::string();
   });
   try {
     for (const runtime::Block& block : executor.persistent())
@@ -271,6 +274,144 @@ std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, 
   } catch (const Error& error) {
     offer_another(comm, path, error);
   }
+  comm.broadcast(&restored.step, sizeof(restored.step), 0);
+  if (!best.empty()) restored.best = best_from_json(best);
+  return restored;
+}
+
+namespace {
+
+/// Per tensor, whether it is one of the model itself: a parameter, or running statistics.
+std::vector<char> tensors_of_model(const graph::Graph& graph) {
+  std::vector<char> found(graph.tensors.size(), 0);
+  for (std::size_t t = 0; t < found.size(); ++t) {
+    const graph::Tensor& tensor = graph.tensors[t];
+    if (is_kept(tensor) && tensor.role == graph::Role::parameter) found[t] = 1;
+    if (tensor.producer != graph::none && tensor.in_evaluation != graph::none) found[tensor.in_evaluation] = 1;
+  }
+  return found;
+}
+
+/// Per tensor, whether validation reads it.
+std::vector<char> evaluated_tensors(const graph::Graph& graph) {
+  std::vector<char> read(graph.tensors.size(), 0);
+  const std::vector<char> active = graph::active_nodes(graph, false);
+  for (std::size_t n = 0; n < active.size(); ++n) {
+    if (!active[n]) continue;
+    for (graph::TensorId t : graph.nodes[n].inputs)
+      if (const graph::TensorId operand = graph::operand(graph, t, false); is_kept(graph.tensors[operand]))
+        read[operand] = 1;
+  }
+  return read;
+}
+
+/// Refuses tensors of the file with another shape than `wanted` ones of the model. Rank 0.
+void check_shapes(const io::File& file, const std::vector<const graph::Tensor*>& wanted, std::string_view key) {
+  std::vector<std::string> wrong;
+  for (const graph::Tensor* tensor : wanted) {
+    const io::DatasetInfo info = io::dataset_info(file, dataset_name(*tensor));
+    if (info.shape != tensor->shape)
+      wrong.push_back(fmt::format("{} {} expected {}", tensor->name, to_string(info.shape), to_string(tensor->shape)));
+    else if (info.element_bytes != size_of(tensor->dtype))
+      wrong.push_back(fmt::format("{} of {} bytes expected {} (train.precision)", tensor->name, info.element_bytes,
+                                  to_string(tensor->dtype)));
+  }
+  if (!wrong.empty())
+    fail("{}: {}, got {}. give the layers of other shapes other names, or take another file", key, file.path,
+         fmt::join(wrong, ", "));
+}
+
+/// The tensors of the model itself that the file has. Rank 0.
+std::vector<const graph::Tensor*> in_file(const Job& job, const io::File& file) {
+  std::vector<const graph::Tensor*> found;
+  const std::vector<char> of_model = tensors_of_model(job.graph);
+  for (std::size_t t = 0; t < of_model.size(); ++t)
+    if (of_model[t] && io::exists(file, dataset_name(job.graph.tensors[t]))) found.push_back(&job.graph.tensors[t]);
+  return found;
+}
+
+/// Reads the blocks of tensors marked. Collective.
+void read_blocks(const Job& job, const runtime::Executor& executor, const std::optional<io::File>& file,
+                 const std::vector<char>& marked) {
+  const runtime::Context& context = executor.context();
+  for (const runtime::Block& block : executor.persistent())
+    if (marked[block.tensor])
+      io::read_tensor(context.comm, context.exec, file ? &*file : nullptr,
+                      dataset_name(job.graph.tensors[block.tensor]), block.view);
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> list;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    list.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return list;
+}
+
+} // namespace
+
+Matches check_weights(const Job& job, comm::Comm& comm, const std::string& path) {
+  const std::optional<io::File> file = open_whole(comm, path);
+  Matches matches;
+  std::string read, missing, unused;
+  on_root(comm, [&] {
+    const std::vector<const graph::Tensor*> found = in_file(job, *file);
+    if (found.empty())
+      fail("train.init_from: {}, got no tensor of this model expected some weights with names of its layers. compare "
+           "the names of the layers",
+           path);
+    check_shapes(*file, found, "train.init_from");
+    const std::vector<char> of_model = tensors_of_model(job.graph);
+    for (std::size_t t = 0; t < of_model.size(); ++t)
+      if (const graph::Tensor& tensor = job.graph.tensors[t]; of_model[t])
+        (io::exists(*file, dataset_name(tensor)) ? read : missing) += tensor.name + "\n";
+    for (const std::string& name : io::dataset_names(*file, "parameters"))
+      if (const auto t = graph::find_tensor(job.graph, name); t == graph::none) unused += name + "\n";
+  });
+  for (auto [text, list] : {std::pair{&read, &matches.read}, {&missing, &matches.missing}, {&unused, &matches.unused}})
+    *list = lines(comm::broadcast_text(comm, *text));
+  return matches;
+}
+
+void read_weights(const Job& job, const runtime::Executor& executor, const std::string& path) {
+  comm::Comm& comm = executor.context().comm;
+  const std::optional<io::File> file = open_whole(comm, path);
+  std::vector<char> marked(job.graph.tensors.size(), 0);
+  on_root(comm, [&] {
+    for (const graph::Tensor* tensor : in_file(job, *file)) marked[tensor - job.graph.tensors.data()] = 1;
+  });
+  comm.broadcast(marked.data(), static_cast<std::int64_t>(marked.size()), 0);
+  read_blocks(job, executor, file, marked);
+}
+
+std::int64_t read_evaluated(const Job& job, const runtime::Executor& executor, const std::string& path) {
+  comm::Comm& comm = executor.context().comm;
+  const std::optional<io::File> file = open_whole(comm, path);
+  const std::vector<char> marked = evaluated_tensors(job.graph);
+  std::int64_t step = 0;
+  on_root(comm, [&] {
+    std::vector<const graph::Tensor*> wanted;
+    std::vector<std::string> missing;
+    for (std::size_t t = 0; t < marked.size(); ++t) {
+      if (!marked[t]) continue;
+      const graph::Tensor& tensor = job.graph.tensors[t];
+      if (io::exists(*file, dataset_name(tensor)))
+        wanted.push_back(&tensor);
+      else
+        missing.push_back(dataset_name(tensor));
+    }
+    if (const std::size_t count = missing.size(); count > 0) {
+      missing.resize(std::min<std::size_t>(count, 3));
+      if (count > 3) missing.push_back(fmt::format("{} more", count - 3));
+      fail("--eval: {}, got no {} expected a checkpoint of this model. compare the names of the layers, and train.ema",
+           path, fmt::join(missing, ", "));
+    }
+    check_shapes(*file, wanted, "--eval");
+    step = io::read_integer_attribute(*file, "step");
+  });
+  read_blocks(job, executor, file, marked);
   comm.broadcast(&step, sizeof(step), 0);
   return step;
 }

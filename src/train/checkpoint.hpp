@@ -3,26 +3,35 @@
 // count and plan can read what any other wrote. Collective; only rank 0 touches files.
 //
 //   /                    attributes: format, step, epoch, samples_seen, train_samples, seed, batch, precision, model,
-//                        config, and header_checksum: of all these, and of names, shapes and types of the tensors
+//                        config, best (the best validation so far, where there was one), and header_checksum: of all
+//                        these, and of names, shapes and types of the tensors
 //   /parameters/<name>   trained tensors            /state/<name>   optimizer state, running statistics
 //   checksums as src/io/gather.hpp lays them down
 #include "runtime/executor.hpp"
 #include "train/job.hpp"
+#include "train/metrics.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace soybean::train {
 
 /// The room a checkpoint needs: hardly less than what its file takes, and not 10 % and 8 KB more.
 std::int64_t checkpoint_bytes(const Job& job);
 
+/// How a step compares with those before.
+struct Standing {
+  Best best;            ///< validation so far
+  bool is_best = false; ///< this step is: best.h5 is to point to its checkpoint, which then is kept
+};
+
 /// Writes `<run_dir>/checkpoints/step-<step>.h5` under a temporary name, flushes and renames it, points `latest.h5` to
 /// it, then removes the oldest beyond `checkpoint.keep`. Returns its path. Throws Error(failed) on every rank when it
 /// can not be written; earlier checkpoints stay.
 std::string write_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& run_dir,
-                             std::int64_t step);
+                             std::int64_t step, const Standing& standing = {});
 
 /// The file `--resume` without a path means: where latest.h5 points. None if the run has no checkpoint yet.
 std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string& run_dir);
@@ -35,9 +44,30 @@ void check_checkpoint(const Job& job, comm::Comm& comm, const std::string& path)
 /// checkpoint is one that fits.
 std::string data_changes(const Job& job, comm::Comm& comm, const std::string& path);
 
+/// Where a run that goes on from a checkpoint stands.
+struct Restored {
+  std::int64_t step = 0; ///< steps done
+  Best best;
+};
+
 /// Restores parameters and state; returns the steps done. Throws Error, on every rank, naming the file and what is
 /// wrong with it (damage, a format version, model, optimizer, precision, seed, batch or number of samples that is
 /// another), and for one that is damaged or gone the checkpoint before it, or where it was moved.
-std::int64_t read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path);
+Restored read_checkpoint(const Job& job, const runtime::Executor& executor, const std::string& path);
+
+/// What of a model a checkpoint has, by names.
+struct Matches {
+  std::vector<std::string> read, missing, unused; ///< tensors of both; of the model alone; of the file alone
+};
+
+/// What `train.init_from` finds in a checkpoint of any model: weights and running statistics. Throws Error, on every
+/// rank, naming all whose shapes differ, or when nothing matches. To be called before anything of the run is written.
+Matches check_weights(const Job& job, comm::Comm& comm, const std::string& path);
+/// Loads them; the others stay as they are. Throws Error as check_weights, or naming the damage.
+void read_weights(const Job& job, const runtime::Executor& executor, const std::string& path);
+
+/// Loads what validation reads, which must all be there; returns the checkpoint's steps. The optimizer may have been
+/// another. Throws Error, on every rank, naming what is missing or has another shape, or the damage.
+std::int64_t read_evaluated(const Job& job, const runtime::Executor& executor, const std::string& path);
 
 } // namespace soybean::train

@@ -38,6 +38,16 @@ fs::path resolved(const fs::path& path) {
   return fs::is_symlink(path, error) ? path.parent_path() / fs::read_symlink(path, error) : path;
 }
 
+/// Makes the link `to` (a name in its folder) or points it elsewhere.
+void point(const fs::path& folder, const std::string& link, const std::string& to) {
+  std::error_code error;
+  const fs::path target = folder / link, new_link = folder / (link + std::string(unfinished));
+  fs::remove(new_link, error);
+  fs::create_symlink(to, new_link, error);
+  if (!error) fs::rename(new_link, target, error);
+  if (error) fail_running("{}: can not be put in place, got '{}'", target.string(), error.message());
+}
+
 void bring_to_disk(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   int status = -1;
@@ -79,18 +89,19 @@ void put_in_place(const fs::path& folder, const fs::path& temporary, const std::
   std::error_code error;
   fs::rename(temporary, folder / name, error);
   if (error) fail_running("{}: can not be put in place, got '{}'", (folder / name).string(), error.message());
-  const fs::path link = folder / "latest.h5", new_link = folder / "latest.h5.tmp";
-  fs::remove(new_link, error);
-  fs::create_symlink(name, new_link, error);
-  if (!error) fs::rename(new_link, link, error);
-  if (error) fail_running("{}: can not be put in place, got '{}'", link.string(), error.message());
+  point(folder, "latest.h5", name);
+}
+
+void mark_best(const fs::path& folder, const std::string& name) {
+  point(folder, "best.h5", name);
 }
 
 void prune(const fs::path& folder, const std::string& name, std::int64_t keep) {
   std::error_code ignored; // one that can not be removed does no harm
   const std::vector<CheckpointFile> all = checkpoints_in(folder);
+  const fs::path best = resolved(folder / "best.h5");
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i)
-    if (all[i].path.filename() != name) fs::remove(all[i].path, ignored);
+    if (all[i].path.filename() != name && all[i].path != best) fs::remove(all[i].path, ignored);
 }
 
 std::string latest_in(const std::string& run_dir) {

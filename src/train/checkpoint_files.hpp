@@ -4,6 +4,7 @@
 //
 //   <run_dir>/checkpoints/step-00000120.h5   the checkpoint after 120 steps; at least eight digits
 //   <run_dir>/checkpoints/latest.h5          a link to the newest
+//   <run_dir>/checkpoints/best.h5            a link to that of the best validation, with checkpoint.best
 //   <run_dir>/checkpoints/step-….h5.tmp      one that is being written
 // Files of any other name in that folder are the user's and are left alone.
 #include <cstdint>
@@ -28,7 +29,9 @@ std::vector<CheckpointFile> checkpoints_in(const std::filesystem::path& folder);
 
 /// Renames the file `temporary` of the folder to `name` and points `latest.h5` to it. Throws Error(failed).
 void put_in_place(const std::filesystem::path& folder, const std::filesystem::path& temporary, const std::string& name);
-/// Removes all but the last `keep` checkpoints of the folder, never `name`.
+/// Points `best.h5` to the checkpoint `name` of the folder. Throws Error(failed).
+void mark_best(const std::filesystem::path& folder, const std::string& name);
+/// Removes all but the last `keep` checkpoints of the folder, never `name` nor the one best.h5 points to.
 void prune(const std::filesystem::path& folder, const std::string& name, std::int64_t keep);
 
 /// The file `--resume` without a path means; empty if the run has no checkpoint yet.

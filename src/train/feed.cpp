@@ -15,7 +15,9 @@ std::vector<data::Part> fed_parts(const graph::Graph& graph, const runtime::Exec
                                   : role == Role::label ? data::Content::labels
                                                         : data::Content::weights;
     ensure(role == Role::input || role == Role::label || role == Role::sample_weight, "unexpected fed tensor");
-    parts.push_back({content, block.view.box, block.view.dtype});
+    Box rows = block.view.box;
+    rows.offsets[0] += graph.tensors[block.tensor].first_row;
+    parts.push_back({content, rows, block.view.dtype});
   }
   return parts;
 }
@@ -28,10 +30,13 @@ void feed(const graph::Graph& graph, runtime::Executor& executor, const data::Ba
   }
 }
 
-void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, double learning_rate, std::int64_t step) {
-  const double values[2] = {learning_rate, static_cast<double>(step)};
-  for (const runtime::Block& block : executor.fed())
-    if (graph.tensors[block.tensor].role == Role::hyper) executor.feed(block, values);
+void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, const StepScalars& scalars) {
+  for (const runtime::Block& block : executor.fed()) {
+    if (graph.tensors[block.tensor].role != Role::hyper) continue;
+    ensure(block.view.size() <= static_cast<std::int64_t>(scalars.size()),
+           "the graph reads more scalars than there are");
+    executor.feed(block, scalars.data());
+  }
 }
 
 } // namespace soybean::train

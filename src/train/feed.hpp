@@ -3,6 +3,7 @@
 #include "data/loader.hpp"
 #include "graph/graph.hpp"
 #include "runtime/executor.hpp"
+#include "train/schedule.hpp"
 
 #include <vector>
 
@@ -14,7 +15,7 @@ std::vector<data::Part> fed_parts(const graph::Graph& graph, const runtime::Exec
 /// Copies a batch read for `fed_parts` into the fed buffers.
 void feed(const graph::Graph& graph, runtime::Executor& executor, const data::Batch& batch);
 
-/// Writes the step's scalars: learning rate and step number.
-void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, double learning_rate, std::int64_t step);
+/// Writes the step's scalars (schedule.hpp), as many as the graph reads.
+void feed_hyper(const graph::Graph& graph, runtime::Executor& executor, const StepScalars& scalars);
 
 } // namespace soybean::train

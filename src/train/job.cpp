@@ -1,14 +1,14 @@
 #include "train/job.hpp"
 
 #include "base/error.hpp"
-#include "frontend/toml.hpp"
-#include "ops/autodiff.hpp"
+#include "frontend/training.hpp"
 #include "ops/losses.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
 #include "tiling/mesh.hpp"
 #include "train/on_root.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <numeric>
@@ -58,6 +58,23 @@ std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::
   return programs;
 }
 
+void check_validation(const Job& job) {
+  const std::vector<graph::TensorId>& metrics = job.graph.metrics;
+  const bool has_accuracy = std::any_of(metrics.begin(), metrics.end(), [&](graph::TensorId t) {
+    return job.graph.tensors[t].name.ends_with(".correct");
+  });
+  if (job.config.train.best_by == "accuracy" && !has_accuracy)
+    fail("train.best_by: got \"accuracy\" for a model without one expected \"loss\". its loss knows no classes");
+  if (job.reader->info().validation_samples > 0) return;
+  const auto refuse = [](std::string_view key) {
+    fail("{}: data, got no validation samples expected some to tell the best step by. see src/config/README.md on "
+         "[data]",
+         key);
+  };
+  if (job.config.train.patience > 0) refuse("train.patience");
+  if (job.config.checkpoint.best) refuse("checkpoint.best");
+}
+
 /// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
 std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
   data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
@@ -73,27 +90,18 @@ std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
 
 } // namespace
 
-graph::Graph make_graph(const config::Table& root, const config::RunConfig& config) {
-  config::Table model = root.table("model");
-  graph::Graph graph = frontend::build_graph(model, config.data.batch, config.train.precision, config.train.seed);
-  const config::OptimizerOptions& optimizer = config.train.optimizer;
-  ops::add_backward_and_update(
-      graph, {.momentum = optimizer.momentum, .weight_decay = optimizer.weight_decay, .nesterov = optimizer.nesterov});
-  graph::verify(graph);
-  return graph;
-}
-
 Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
              const plan::Plan* given) {
   const config::Table root = read_document(request, comm);
   Job job;
   on_all_ranks([&] {
     job.config = config::read_run_config(root);
-    job.graph = make_graph(root, job.config);
+    job.graph = frontend::build_training_graph(root, job.config);
     root.report_unread();
     job.resolved = config::resolved_toml(job.config, root);
   });
   job.reader = open(job, comm);
+  on_all_ranks([&] { check_validation(job); });
   std::string plan_text;
   if (given == nullptr && !job.config.parallel.plan.empty())
     plan_text = text_from_root(comm, [&] { return config::read_file(job.config.parallel.plan); });

@@ -34,10 +34,6 @@ struct Job {
 constexpr int train_program = 0;
 constexpr int evaluate_program = 1;
 
-/// The serial graph of a configuration: frontend, then backward and update. `root` is the document with overrides
-/// applied.
-graph::Graph make_graph(const config::Table& root, const config::RunConfig& config);
-
 /// Reads the model file on rank 0 and builds everything from it on every rank. Throws Error, the same on every rank.
 /// `given`: a plan of the same model in another precision, whose tilings are used instead of a strategy or plan file.
 Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,

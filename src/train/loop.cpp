@@ -66,6 +66,12 @@ int reading_threads(const Job& job, const runtime::Executor& executor) {
   return threads > 0 ? static_cast<int>(threads) : executor.context().exec.threads();
 }
 
+/// The norm of all gradients: the last metric, where there is one.
+std::optional<double> gradient_norm(const graph::Graph& graph, const std::vector<double>& values) {
+  if (graph.tensors[graph.metrics.back()].name != "gradient_norm") return std::nullopt;
+  return values.back();
+}
+
 /// What every rank has found alike.
 [[noreturn]] void fail_alike(const std::string& text) {
   Error error(text, ExitCode::failed);
@@ -94,6 +100,8 @@ public:
         root_(comm_.rank() == 0) {
     peak_memory_ = comm::max(comm_, executor.memory_bytes());
     result_.summary.steps = options.first_step;
+    best_ = options.best;
+    if (best_.step >= 0 && looks_for_best()) result_.summary.best = best_;
   }
 
   LoopResult run();
@@ -104,7 +112,9 @@ private:
   void settle(std::size_t most_left);
   void record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values);
   void validate_if_due(std::int64_t done);
+  void note_best(std::int64_t done, const Validation& v, bool regular);
   void checkpoint_if_due(std::int64_t done, bool last);
+  bool looks_for_best() const { return job_.config.checkpoint.best || job_.config.train.patience > 0; }
   void note(const std::string& text) {
     if (progress_) progress_->note(text);
   }
@@ -120,6 +130,8 @@ private:
   std::int64_t moved_bytes_ = 0, steps_run_ = 0;
   double training_seconds_ = 0;
   std::int64_t saved_ = -1, validated_ = -1;
+  Best best_;
+  std::int64_t best_step_ = -1; ///< the latest step of this run that was the best so far
   std::optional<Progress> progress_;
   std::optional<MetricsFile> metrics_;
   std::deque<Pending> pending_;
@@ -144,7 +156,7 @@ void Loop::one_step(std::int64_t step, data::Loader& loader) {
   const data::Batch& batch = loader.next();
   const double reading_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   feed(job_.graph, executor_, batch);
-  feed_hyper(job_.graph, executor_, learning_rate(job_.config.train, order_, step), step);
+  feed_hyper(job_.graph, executor_, step_scalars(job_.config.train, order_, step));
   executor_.run(train_program);
   executor_.queue_metrics(train_program);
   pending_.push_back({step + 1, executor_.profile(train_program).last, reading_seconds});
@@ -177,6 +189,7 @@ void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector
                     .more = measured.more,
                     .losses = measured.losses,
                     .learning_rate = learning_rate(job_.config.train, order_, done - 1),
+                    .gradient_norm = gradient_norm(job_.graph, values),
                     .samples_per_second = batch / totals.slowest,
                     .bytes_planned = job_.plan.bytes,
                     .bytes_moved = totals.data_bytes,
@@ -216,16 +229,29 @@ void Loop::validate_if_due(std::int64_t done) {
                     done, plain(v.loss), learning_rate(job_.config.train, order_, done - 1)));
   validated_ = done;
   result_.summary.validation = v;
+  note_best(done, v, end_of_epoch);
   if (metrics_) metrics_->write(done, v);
   note(fmt::format("step {}: validation loss {:.4f}{}", done, plain(v.loss), accuracy_text(v.accuracy, 2)));
+}
+
+/// A validation that is there only because the run ends is not known to a run that goes on from its checkpoint, as it
+/// would not have come had it never stopped.
+void Loop::note_best(std::int64_t done, const Validation& v, bool regular) {
+  Best best = best_;
+  if (best.take(done, v, job_.config.train.best_by)) best_step_ = done;
+  if (looks_for_best()) result_.summary.best = best;
+  if (!regular) return;
+  best_ = best;
+  result_.stopped_early = out_of_patience(job_, best_);
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {
   if (options_.run_dir.empty() || job_.config.checkpoint.keep == 0 || saved_ == done) return;
   const std::int64_t every = job_.config.checkpoint.every;
-  if (!last && (every == 0 || done % every != 0)) return;
+  const bool best = job_.config.checkpoint.best && best_step_ == done;
+  if (!last && !best && (every == 0 || done % every != 0)) return;
   settle(0);
-  const std::string path = write_checkpoint(job_, executor_, options_.run_dir, done);
+  const std::string path = write_checkpoint(job_, executor_, options_.run_dir, done, {best_, best});
   saved_ = done;
   note(fmt::format("step {}: checkpoint {}", done, path));
 }
@@ -239,16 +265,16 @@ LoopResult Loop::run() {
     data::Loader loader(
         data::BatchSource::training(*job_.reader, job_.config.data, order_, reading_threads(job_, executor_)),
         fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
-    while (step < last_step_ && result_.signal == 0) {
+    while (step < last_step_ && result_.signal == 0 && !result_.stopped_early) {
       one_step(step, loader);
       ++step;
       if (result_.signal != 0 && step < last_step_) break;
       validate_if_due(step);
-      checkpoint_if_due(step, step == last_step_);
+      checkpoint_if_due(step, step == last_step_ || result_.stopped_early);
     }
     settle(0);
   }
-  if (step == last_step_) result_.signal = 0; // it came too late to stop anything
+  if (step == last_step_ || result_.stopped_early) result_.signal = 0; // it came too late to stop anything
   if (result_.signal != 0) checkpoint_if_due(step, true);
   if (progress_) progress_->finish();
   Summary& summary = result_.summary;
@@ -265,11 +291,15 @@ LoopResult Loop::run() {
 } // namespace
 
 std::int64_t total_steps(const Job& job) {
-  return job.config.train.steps > 0 ? job.config.train.steps
-                                    : data::steps_of_epochs(order_of(job), job.config.train.epochs);
+  return total_steps(job.config.train, order_of(job));
 }
 
-Validation validate(const Job& job, runtime::Executor& executor) {
+bool out_of_patience(const Job& job, const Best& best) {
+  const std::int64_t patience = job.config.train.patience;
+  return patience > 0 && best.since >= patience;
+}
+
+Validation validate(const Job& job, runtime::Executor& executor, int program) {
   const auto source = data::BatchSource::validation(*job.reader, job.config.data, job.config.data.batch,
                                                     reading_threads(job, executor));
   const std::vector<data::Part> parts = fed_parts(job.graph, executor);
@@ -278,8 +308,8 @@ Validation validate(const Job& job, runtime::Executor& executor) {
   for (std::int64_t step = 0; step < source.steps(); ++step) {
     source.read(step, parts, batch);
     feed(job.graph, executor, batch);
-    executor.run(evaluate_program);
-    const std::vector<double> values = executor.metrics(evaluate_program);
+    executor.run(program);
+    const std::vector<double> values = executor.metrics(program);
     const Measures part =
         measures(job.graph, false, values, static_cast<double>(job.reader->info().validation_samples));
     sum.loss += part.loss;

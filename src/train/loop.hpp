@@ -11,21 +11,27 @@ namespace soybean::train {
 
 struct LoopOptions {
   std::int64_t first_step = 0; ///< steps already done (resumed runs)
+  Best best;                   ///< the best validation of those steps
   std::string run_dir;         ///< empty: nothing is written
   bool quiet = false;          ///< no progress on stdout
 };
 
 struct LoopResult {
   Summary summary;
-  int signal = 0; ///< the signal that stopped the run, 0 if it came to its end
+  int signal = 0;             ///< the signal that stopped the run, 0 if it came to its end
+  bool stopped_early = false; ///< train.patience is at its end
 };
 
-/// Trains until the configured number of steps, or until any rank has received a stop signal: then every rank writes
-/// its part of a checkpoint at the same step. Throws Error(failed) when the loss is no longer a number.
+/// Trains until the configured number of steps, until train.patience is at its end, or until any rank has received a
+/// stop signal: then every rank writes its part of a checkpoint at the same step. Throws Error(failed) when the loss is
+/// no longer a number.
 LoopResult train(const Job& job, runtime::Executor& executor, const LoopOptions& options);
 
-/// Mean loss and accuracy over the whole validation split, each sample once.
-Validation validate(const Job& job, runtime::Executor& executor);
+/// Mean loss and accuracy over the whole validation split, each sample once, by that program of the executor.
+Validation validate(const Job& job, runtime::Executor& executor, int program = evaluate_program);
+
+/// Whether the run has had as many validations without a better one as train.patience allows.
+bool out_of_patience(const Job& job, const Best& best);
 
 std::int64_t total_steps(const Job& job);
 

@@ -22,14 +22,11 @@ std::string_view suffix(const graph::Graph& graph, graph::TensorId metric) {
 } // namespace
 
 Measures measures(const graph::Graph& graph, bool training, std::span<const double> values, double samples) {
-  const std::vector<char> active = graph::active_nodes(graph, training);
   Measures result;
   result.accuracy = std::numeric_limits<double>::quiet_NaN();
   std::size_t at = 0;
-  for (graph::TensorId metric : graph.metrics) {
-    const graph::NodeId producer = graph.tensors[metric].producer;
-    const graph::Node& node = graph.nodes[producer];
-    if (!active[producer]) continue;
+  for (graph::TensorId metric : graph::reported_metrics(graph, training)) {
+    const graph::Node& node = graph.nodes[graph.tensors[metric].producer];
     ensure(at < values.size(), "a program without some of its metrics");
     const double value = values[at++];
     if (node.phase != graph::Phase::forward) continue; // of gradients

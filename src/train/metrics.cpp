@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 namespace soybean::train {
 
 using Json = nlohmann::ordered_json;
@@ -48,6 +50,7 @@ void MetricsFile::write(const StepRecord& r) {
                    {"waiting_seconds", r.waiting_seconds},
                    {"reading_seconds", r.reading_seconds},
                    {"peak_memory", r.peak_memory}});
+  if (r.gradient_norm) json["gradient_norm"] = *r.gradient_norm;
   write_line(json.dump());
 }
 
@@ -55,9 +58,49 @@ void MetricsFile::write(std::int64_t step, const Validation& v) {
   write_line(Json{{"step", step}, {"validation", validation(v)}}.dump());
 }
 
+bool Best::take(std::int64_t done, const Validation& v, const std::string& by) {
+  const bool better = step < 0 || (by == "accuracy" ? v.accuracy > validation.accuracy : v.loss < validation.loss);
+  if (better)
+    *this = {done, v, 0};
+  else
+    ++since;
+  return better;
+}
+
+std::string to_json(const Best& b) {
+  return Json{{"step", b.step}, {"loss", b.validation.loss}, {"accuracy", b.validation.accuracy}, {"since", b.since}}
+      .dump();
+}
+
+Best best_from_json(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    const Json& accuracy = json.at("accuracy");
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    return {json.at("step"), {json.at("loss"), accuracy.is_null() ? none : accuracy.get<double>()}, json.at("since")};
+  } catch (const Json::exception& error) {
+    fail("the best validation, got '{}' expected one written by soybean_train ({})", text, error.what());
+  }
+}
+
+std::string to_json(const Evaluation& e) {
+  const Json json{{"checkpoint", e.checkpoint},
+                  {"steps", e.step},
+                  {"validation", validation(e.validation)},
+                  {"validation_samples", e.samples},
+                  {"samples_per_second", static_cast<double>(e.samples) / e.seconds},
+                  {"ranks", e.ranks},
+                  {"strategy", e.strategy}};
+  return json.dump(2) + "\n";
+}
+
 std::string to_json(const Summary& s) {
   Json json{{"steps", s.steps}, {"final_loss", s.final_loss}, {"validation", nullptr}};
   if (s.validation) json["validation"] = validation(*s.validation);
+  if (s.best) {
+    json["best"] = {{"step", s.best->step}};
+    json["best"].update(validation(s.best->validation));
+  }
   json["samples_per_second"] = s.samples_per_second;
   json["bytes_planned_per_step"] = s.bytes_planned_per_step;
   json["bytes_moved_per_step"] = s.bytes_moved_per_step;

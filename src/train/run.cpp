@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <system_error>
 #include <utility>
@@ -81,11 +82,56 @@ ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<c
   throw error;
 }
 
+/// Validates a checkpoint: prints loss and accuracy (the whole as JSON with --json) and writes `evaluation.json`.
+ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec) {
+  const std::string& dir = job.config.run.dir;
+  const std::optional<std::string> path = request.eval->empty() ? latest_checkpoint(comm, dir) : request.eval;
+  on_all_ranks([&] {
+    if (!path) fail("--eval: {}, got no checkpoint expected one. train first, or name one: --eval=PATH", dir);
+    if (job.reader->info().validation_samples == 0)
+      fail("--eval: data, got no validation samples expected some. see src/config/README.md on [data]");
+  });
+  runtime::agree(job.graph, job.plan, job.programs, comm);
+  const runtime::Context context{exec, comm, job.plan.mesh, comm.rank(), false};
+  runtime::Executor executor(job.graph, {job.programs[evaluate_program]}, context);
+  const std::int64_t step = read_evaluated(job, executor, *path);
+  const auto begin = std::chrono::steady_clock::now();
+  const Validation v = validate(job, executor, 0);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const std::string text = to_json(Evaluation{.checkpoint = *path,
+                                              .step = step,
+                                              .validation = v,
+                                              .samples = job.reader->info().validation_samples,
+                                              .seconds = seconds,
+                                              .ranks = comm.size(),
+                                              .strategy = job.plan.strategy});
+  on_root(comm, [&] {
+    make_run_dir(dir);
+    write_file(dir + "/evaluation.json", text);
+  });
+  print_result(comm, request.json ? text
+                                  : fmt::format("{} (step {}): validation loss {:.4f}{}\n", *path, step, plain(v.loss),
+                                                accuracy_text(v.accuracy, 2)));
+  return ExitCode::done;
+}
+
 /// What a run begins with: nothing, the latest checkpoint of its own folder, or one that the user named.
 struct Start {
   std::optional<std::string> checkpoint;
   bool goes_on = false; ///< the files in the folder are of this run
 };
+
+/// Checks what train.init_from gives and says what will be loaded.
+void announce_weights(const RunRequest& request, const Job& job, comm::Comm& comm) {
+  const std::string& path = job.config.train.init_from;
+  const Matches matches = check_weights(job, comm, path);
+  if (request.json) return;
+  std::string text = fmt::format("{} tensors begin with those of {}\n", matches.read.size(), path);
+  if (!matches.missing.empty())
+    text += fmt::format("  not in the file, begin as initialised: {}\n", fmt::join(matches.missing, ", "));
+  if (!matches.unused.empty()) text += fmt::format("  not in the model: {}\n", fmt::join(matches.unused, ", "));
+  print(comm, text);
+}
 
 /// Chooses and checks the checkpoint; writes nothing.
 Start choose_start(const RunRequest& request, const Job& job, comm::Comm& comm) {
@@ -128,12 +174,16 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
   if (result.signal != 0)
     return fmt::format("stopped after step {} on {}; {}\n", s.steps, signal_name(result.signal),
                        checkpoints ? "go on with --resume" : "no checkpoint, as checkpoint.keep = 0 says");
-  std::string text = fmt::format("done: {} steps, {:.0f} samples/s, {} moved per step", s.steps, s.samples_per_second,
-                                 plan::bytes_text(s.bytes_moved_per_step));
+  std::string text = fmt::format("done: {} steps{}, {:.0f} samples/s, {} moved per step", s.steps,
+                                 result.stopped_early ? " (stopped early, as train.patience says)" : "",
+                                 s.samples_per_second, plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
     text += std::isnan(s.validation->accuracy) ? fmt::format("; held-out loss {:.4f}", plain(s.validation->loss))
                                                : fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}",
                                                              100 * s.validation->accuracy, plain(s.validation->loss));
+  if (s.best)
+    text += fmt::format("; best at step {}: loss {:.4f}{}", s.best->step, plain(s.best->validation.loss),
+                        accuracy_text(s.best->validation.accuracy, 2));
   return text + fmt::format("\nthe run's files are in {}\n", dir);
 }
 
@@ -154,9 +204,12 @@ ExitCode run(const RunRequest& request) {
   const device::Exec exec = make_exec(job, *comm); // first, as it may be refused
   if (!request.json) print(*comm, report);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
+  if (request.eval) return run_evaluation(request, job, *comm, exec);
   const std::string& dir = job.config.run.dir;
   const Start start = choose_start(request, job, *comm);
   const std::optional<std::string>& checkpoint = start.checkpoint;
+  const bool takes_weights = !checkpoint && !job.config.train.init_from.empty();
+  if (takes_weights) announce_weights(request, job, *comm);
   std::optional<RunDirLock> lock; // rank 0
   on_root(*comm, [&] {
     make_run_dir(dir);
@@ -172,10 +225,13 @@ ExitCode run(const RunRequest& request) {
   if (!request.json) print(*comm, preflight);
   runtime::Executor executor(job.graph, job.programs, context);
   runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
-  const std::int64_t first = checkpoint ? read_checkpoint(job, executor, *checkpoint) : 0;
+  if (takes_weights) read_weights(job, executor, job.config.train.init_from);
+  const Restored restored = checkpoint ? read_checkpoint(job, executor, *checkpoint) : Restored{};
+  const std::int64_t first = restored.step;
   if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
   if (checkpoint && !request.json) print(*comm, data_changes(job, *comm, *checkpoint));
-  if (checkpoint && first >= total_steps(job)) {
+  const bool stopped_early = checkpoint && out_of_patience(job, restored.best);
+  if (checkpoint && (first >= total_steps(job) || stopped_early)) {
     const std::string summary = dir + "/summary.json";
     if (request.json && !start.goes_on)
       on_all_ranks([&] {
@@ -184,14 +240,17 @@ ExitCode run(const RunRequest& request) {
              *checkpoint, first, total_steps(job));
       });
     if (!request.json)
-      print(*comm, fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
-                               total_steps(job)));
+      print(*comm, stopped_early ? fmt::format("nothing to do: the run stopped early at step {}, train.patience = {}\n",
+                                               first, job.config.train.patience)
+                                 : fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first,
+                                               length_key(job), total_steps(job)));
     else
       print_result(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
     return ExitCode::done;
   }
   fill_run_dir(request, job, *comm, start, first);
-  const LoopResult result = train(job, executor, {.first_step = first, .run_dir = dir, .quiet = request.json});
+  const LoopResult result =
+      train(job, executor, {.first_step = first, .best = restored.best, .run_dir = dir, .quiet = request.json});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);
     on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });

@@ -12,6 +12,7 @@ struct RunRequest {
   Request job;
   std::optional<std::string> resume; ///< empty text: the latest in run.dir
   std::string begin_from;            ///< with the latest in run.dir: the checkpoint to take while there is none
+  std::optional<std::string> eval;   ///< validate this checkpoint, empty text: the latest in run.dir; no training
   bool verify = false;
   bool dry_run = false;
   bool json = false; ///< print the summary (dry run: the plan) as JSON and nothing else

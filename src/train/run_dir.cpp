@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// What a run writes into its folder.
-constexpr std::array run_files = {"config.toml", "plan.json", "metrics.jsonl", "summary.json", "checkpoints"};
+constexpr std::array run_files = {"config.toml",  "plan.json",       "metrics.jsonl",
+                                  "summary.json", "evaluation.json", "checkpoints"};
 constexpr std::string_view damaged_metrics = "metrics.jsonl.damaged";
 
 /// "runs/x/" names the same folder as "runs/x".
@@ -56,8 +57,9 @@ void move_linked(const fs::path& link, const fs::path& to, std::error_code& erro
   const fs::path earlier = make_earlier(place, error);
   for (const CheckpointFile& file : checkpoints_in(place))
     if (!error) fs::rename(file.path, earlier / file.path.filename(), error);
-  if (!error && fs::is_symlink(place / "latest.h5", error))
-    fs::rename(place / "latest.h5", earlier / "latest.h5", error);
+  for (const char* name : {"latest.h5", "best.h5"})
+    if (std::error_code none; !error && fs::is_symlink(place / name, none))
+      fs::rename(place / name, earlier / name, error);
   if (!error) fs::create_directory_symlink(earlier, to, error);
 }
 

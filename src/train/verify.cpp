@@ -123,7 +123,7 @@ void feed_step(const Job& job, runtime::Executor& executor, std::int64_t step) {
   data::Batch batch;
   source.read(step, fed_parts(job.graph, executor), batch);
   feed(job.graph, executor, batch);
-  feed_hyper(job.graph, executor, learning_rate(job.config.train, order, step), step);
+  feed_hyper(job.graph, executor, step_scalars(job.config.train, order, step));
 }
 
 /// Gives a block of the parallel program the serial values; of terms still to be added up, the first gets it all.

@@ -92,6 +92,11 @@ class BadInput(Case):
             "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
             "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),
             "checkpoint without =": (["--resume", "nowhere.h5"], ["not expected: nowhere.h5", "--resume=PATH"]),
+            "microbatches do not fit": (["--set", "train.microbatches=7"],
+                                        ["train.microbatches, got 7", "a divisor of data.batch"]),
+            "eval and verify": (["--eval", "--verify"], ["--eval: got --verify as well"]),
+            "eval twice": (["--eval", "--eval"], ["--eval: got it 2 times expected it once"]),
+            "missing weights": (["--set", "train.init_from=nowhere.h5"], ["nowhere.h5"]),
             "no checkpoint named": (["--resume="], ["--resume=: got no path"]),
         }
         for name, (arguments, patterns) in cases.items():

@@ -262,9 +262,11 @@ TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
               fmt::format("--set data.{0}=3: data.{0}, got 3{1}", key, only));
   EXPECT_EQ(error_of({}, "[data]\nsource = \"hdf5\"\nsamples = 5\npath = \"d.h5\"\nbatch = 1\n[train]\nsteps = 1\n"),
             "models/m.toml:3: data.samples, got 5" + only);
-  EXPECT_EQ(error_of({"train.schedule.gamma=0.5"}),
-            "--set train.schedule.gamma=0.5: train.schedule.gamma, got 0.5 (number) expected no such key with "
-            "train.schedule.name = \"constant\". set train.schedule.name = \"step\", or leave it out");
+  EXPECT_EQ(
+      error_of({"train.schedule.gamma=0.5"}),
+      "--set train.schedule.gamma=0.5: train.schedule.gamma, got 0.5 (number) expected no such key with "
+      "train.schedule.name = \"constant\". set train.schedule.name = \"step\" or \"multi_step\" or \"exponential\", "
+      "or leave it out");
 }
 
 TEST(RunConfig, AnotherSourceOnTheCommandLineMakesTheFilesKeysVoid) {
@@ -481,8 +483,28 @@ TEST(RunConfig, RangesAndWords) {
        "parallel.pins.\"fc1.…\""},
       {"train.precision=bf16",
        "train.precision, got \"bf16\" (string) expected one of fp32, tf32, fp64. \"bf16\" is not supported yet"},
-      {"train.optimizer.name=adam",
-       "train.optimizer.name, got \"adam\" (string) expected sgd. \"adam\" is not supported yet"},
+      {"train.optimizer.betas=[0.9,0.99]",
+       "train.optimizer.betas, got [0.9, 0.99] (array) expected no such key with train.optimizer.name = \"sgd\". set "
+       "train.optimizer.name = \"adam\" or \"adamw\" or \"lamb\", or leave it out"},
+      {"train.optimizer={name=\"adam\", betas=[0.9]}",
+       "train.optimizer.betas, got [0.9] (array) expected two numbers, each at least 0 and less than 1"},
+      {"train.optimizer={name=\"adam\", betas=[0.9,1]}",
+       "train.optimizer.betas, got [0.9, 1] (array) expected two numbers, each at least 0 and less than 1"},
+      {"train.optimizer={name=\"lamb\", eps=-1}", "train.optimizer.eps, got -1 (integer) expected at least 0"},
+      {"train.optimizer={name=\"rmsprop\", alpha=1}", "train.optimizer.alpha, got 1 (integer) expected less than 1"},
+      {"train.optimizer={name=\"lars\", trust_coefficient=0}",
+       "train.optimizer.trust_coefficient, got 0 (integer) expected a number above 0"},
+      {"train.clip_norm=-1", "train.clip_norm, got -1 (integer) expected at least 0"},
+      {"train.ema=1", "train.ema, got 1 (integer) expected less than 1"},
+      {"train.patience=-1", "train.patience, got -1 (integer) expected at least 0"},
+      {"train={steps=1, patience=2, validate_every=0}",
+       "train.patience, got 2 (integer) expected 0 with train.validate_every = 0. let there be validations before the "
+       "end"},
+      {"train.microbatches=0", "train.microbatches, got 0 (integer) expected at least 1"},
+      {"train.best_by=speed", "train.best_by, got \"speed\" (string) expected one of loss, accuracy"},
+      {"train.init_from=\"\"", "train.init_from, got \"\" (string) expected the path of a checkpoint"},
+      {"checkpoint={keep=0, best=true}",
+       "checkpoint.best, got true (boolean) expected false with checkpoint.keep = 0. keep at least 1"},
       {"train.optimizer.lr=0", "train.optimizer.lr, got 0 (integer) expected a number above 0"},
       {"train.optimizer.lr=nan", "train.optimizer.lr, got nan (number) expected a finite number"},
       {"train.optimizer.lr=inf", "train.optimizer.lr, got inf (number) expected a finite number"},
@@ -491,12 +513,22 @@ TEST(RunConfig, RangesAndWords) {
       {"train.optimizer.weight_decay=-1", "train.optimizer.weight_decay, got -1 (integer) expected at least 0"},
       {"train.optimizer.nesterov=true",
        "train.optimizer.nesterov, got true (boolean) expected false without momentum. set momentum above 0"},
-      {"train.schedule.name=cosine",
-       "train.schedule.name, got \"cosine\" (string) expected one of constant, step. \"cosine\" is not supported yet"},
+      {"train.schedule={name=\"multi_step\"}",
+       "train.schedule.milestone_epochs, got nothing expected a list of epochs, or milestone_steps"},
+      {"train.schedule={name=\"multi_step\", milestone_steps=[3, 3]}",
+       "train.schedule.milestone_steps, got [3, 3] (array) expected ascending numbers, at least one"},
+      {"train.schedule={name=\"exponential\"}", "train.schedule.gamma, got nothing expected a number"},
+      {"train.schedule={name=\"exponential\", gamma=0}",
+       "train.schedule.gamma, got 0 (integer) expected a number above 0"},
+      {"train.schedule={name=\"cosine\", min_lr=0.5}",
+       "train.schedule.min_lr, got 0.5 (number) expected at most train.optimizer.lr, 0.01"},
+      {"train.schedule={name=\"polynomial\", power=0}",
+       "train.schedule.power, got 0 (integer) expected a number above 0"},
+      {"train.schedule.warmup_factor=1.5", "train.schedule.warmup_factor, got 1.5 (number) expected at most 1"},
       {"train.schedule.name=step",
        "train.schedule.step_epochs, got nothing expected a number of epochs, or step_steps"},
-      {"train.schedule.warmup_steps=5",
-       "train.schedule.warmup_steps, got 5 (integer) expected no such key. \"warmup_steps\" is not supported yet"},
+      {"train.schedule={warmup_steps=5, warmup_epochs=1}", "train.schedule.warmup_steps, got 5 (integer) expected "
+                                                           "either warmup_epochs or warmup_steps. remove one of them"},
       {"train.validate_every=-1", "train.validate_every, got -1 (integer) expected at least 0"},
       {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1"},
       {"parallel.strategy=dta",

@@ -1,6 +1,7 @@
 #include "config/options.hpp"
 #include "config/value.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -40,6 +41,14 @@ TEST(ConfigReadme, DescribesEveryKeyOfTheResolvedConfigurationAndNoOther) {
   resolved.merge(
       resolved_keys("source = \"hdf5\"\npath = \"d.h5\"\n",
                     "epochs = 1\nschedule = { name = \"step\", step_epochs = 1 }\n[parallel]\nplan = \"p\"\n"));
+  const std::string synthetic = "source = \"synthetic\"\n";
+  for (const char* optimizer : {"adam", "adamw", "rmsprop", "lars", "lamb"})
+    resolved.merge(resolved_keys(synthetic, fmt::format("steps = 1\noptimizer.name = \"{}\"\n", optimizer)));
+  for (const char* schedule :
+       {"name = \"multi_step\", milestone_epochs = [1]", "name = \"multi_step\", milestone_steps = [1]",
+        "name = \"exponential\", gamma = 0.9", "name = \"cosine\", warmup_epochs = 1", "name = \"polynomial\""})
+    resolved.merge(
+        resolved_keys(synthetic, fmt::format("steps = 1\ninit_from = \"x.h5\"\nschedule = {{ {} }}\n", schedule)));
   const std::string text = config::read_file(std::string(SOYBEAN_SOURCE_DIR) + "/src/config/README.md");
   std::set<std::string> described;
   const std::regex row("\n\\| `([a-z_.]+)` \\|");

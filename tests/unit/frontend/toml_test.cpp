@@ -186,6 +186,43 @@ TEST(BuildGraph, UnnamedLayersStepAsideOfGivenNames) {
   EXPECT_EQ(names(graph), "relu_2 relu_3 flatten_1 loss ");
 }
 
+TEST(BuildGraph, LayersSayHowTheyAreTrained) {
+  const Graph g = build("{ op = \"dense\", units = 4, lr_scale = 0.5, frozen = true },\n"
+                        "{ op = \"residual\", lr_scale = 0.5, weight_decay = 0.1, body = [\n"
+                        "  { op = \"dense\", units = 4, lr_scale = 0.5, weight_decay = 0 },\n"
+                        "  { op = \"dense\", units = 4 } ] },\n"
+                        "{ op = \"dense\", units = 2 },\n",
+                        "loss = \"softmax_cross_entropy\"\n", "[4]");
+  const auto layer = [&](std::string_view name) {
+    for (const graph::Layer& l : g.layers)
+      if (l.name == name) return l;
+    throw Bug("no such layer");
+  };
+  EXPECT_TRUE(layer("dense_1").frozen);
+  EXPECT_EQ(layer("dense_1").lr_scale, 0.5);
+  EXPECT_FALSE(layer("dense_1").weight_decay.has_value());
+  EXPECT_EQ(layer("dense_2").lr_scale, 0.25);  // its own and the block's
+  EXPECT_EQ(layer("dense_2").weight_decay, 0); // its own goes before the block's
+  EXPECT_EQ(layer("dense_3").lr_scale, 0.5);
+  EXPECT_EQ(layer("dense_3").weight_decay, 0.1);
+  EXPECT_FALSE(layer("dense_3").frozen);
+  EXPECT_EQ(layer("dense_4").lr_scale, 1);
+}
+
+TEST(BuildGraphErrors, HowLayersAreTrained) {
+  const auto of_dense = [](const std::string& key) {
+    return error_of(fmt::format("{{ op = \"dense\", units = 2, {} }},\n", key), "loss = \"softmax_cross_entropy\"\n",
+                    "[6]");
+  };
+  EXPECT_EQ(of_dense("lr_scale = -1"), "m.toml:4: model.layers[0].lr_scale, got -1 (integer) expected at least 0");
+  EXPECT_EQ(of_dense("weight_decay = -1"),
+            "m.toml:4: model.layers[0].weight_decay, got -1 (integer) expected at least 0");
+  EXPECT_EQ(of_dense("frozen = 1"), "m.toml:4: model.layers[0].frozen, got 1 (integer) expected true or false");
+  EXPECT_EQ(error_of("{ op = \"relu\", frozen = true },\n{ op = \"flatten\" },\n"), // nothing to train
+            "m.toml:4: unknown key model.layers[0].frozen, got true (boolean) expected a known key. known here: input, "
+            "inputs, name, op, repeat");
+}
+
 TEST(BuildGraphErrors, MissingAndWrongKeys) {
   EXPECT_EQ(error_of("{ op = \"conv2d\", chanels = 3, kernel = 3 },\n"),
             "m.toml:4: unknown key model.layers[0].chanels, got 3 (integer) expected a known key. did you mean "

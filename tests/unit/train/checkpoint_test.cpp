@@ -64,7 +64,7 @@ struct Model {
     runtime::initialise_parameters(job->graph, *executor, 1);
   }
   std::string save(const fs::path& run, std::int64_t step) { return write_checkpoint(*job, *executor, run, step); }
-  std::int64_t load(const std::string& path) { return read_checkpoint(*job, *executor, path); }
+  std::int64_t load(const std::string& path) { return read_checkpoint(*job, *executor, path).step; }
 
   /// All that a checkpoint restores, as bytes.
   std::string state() const {

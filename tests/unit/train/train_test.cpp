@@ -1,3 +1,4 @@
+#include "train/metrics.hpp"
 #include "train/progress.hpp"
 #include "train/run_dir.hpp"
 #include "train/schedule.hpp"
@@ -6,10 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -35,6 +38,73 @@ TEST(Schedule, ConstantStaysAndStepFalls) {
   const auto by_epochs = with_schedule({.name = "step", .step_epochs = 2, .gamma = 0.5});
   EXPECT_DOUBLE_EQ(learning_rate(by_epochs, order, 4), 0.8); // row 16 belongs to epoch 1
   EXPECT_DOUBLE_EQ(learning_rate(by_epochs, order, 5), 0.4); // row 20 begins epoch 2
+}
+
+TEST(Schedule, FollowsTheFormulasOfPyTorch) {
+  const data::Order order{.samples = 16, .batch = 4}; // four steps an epoch
+  const auto rate = [&](config::ScheduleOptions schedule, std::int64_t step) {
+    config::TrainOptions options{.steps = 20, .schedule = std::move(schedule)};
+    options.optimizer.lr = 0.8;
+    return learning_rate(options, order, step);
+  };
+  EXPECT_DOUBLE_EQ(rate({.name = "multi_step", .milestone_epochs = {2, 3}}, 7), 0.8);
+  EXPECT_DOUBLE_EQ(rate({.name = "multi_step", .milestone_epochs = {2, 3}}, 8), 0.08);
+  EXPECT_DOUBLE_EQ(rate({.name = "multi_step", .milestone_epochs = {2, 3}}, 12), 0.008);
+  EXPECT_DOUBLE_EQ(rate({.name = "multi_step", .milestone_steps = {3}, .gamma = 0.5}, 3), 0.4);
+  EXPECT_DOUBLE_EQ(rate({.name = "exponential", .gamma = 0.5}, 7), 0.4);
+  EXPECT_DOUBLE_EQ(rate({.name = "exponential", .gamma = 0.5}, 8), 0.2);
+  EXPECT_DOUBLE_EQ(rate({.name = "exponential", .gamma = 0.5, .per_step = true}, 3), 0.1);
+  // torch.optim.lr_scheduler.CosineAnnealingLR(T_max=20, eta_min=0.1) and PolynomialLR(total_iters=20, power=2)
+  EXPECT_DOUBLE_EQ(rate({.name = "cosine", .min_lr = 0.1}, 0), 0.8);
+  EXPECT_DOUBLE_EQ(rate({.name = "cosine", .min_lr = 0.1}, 10), 0.45);
+  EXPECT_NEAR(rate({.name = "cosine", .min_lr = 0.1}, 5), 0.6974873734152916, 1e-15);
+  EXPECT_NEAR(rate({.name = "polynomial", .power = 2}, 5), 0.45, 1e-15);
+  EXPECT_NEAR(rate({.name = "polynomial", .min_lr = 0.2}, 15), 0.35, 1e-15);
+}
+
+TEST(Schedule, WarmUpPrecedesOrScalesAnySchedule) {
+  const data::Order order{.samples = 16, .batch = 4};
+  const auto rate = [&](config::ScheduleOptions schedule, std::int64_t step) {
+    config::TrainOptions options{.steps = 24, .schedule = std::move(schedule)};
+    options.optimizer.lr = 0.8;
+    return learning_rate(options, order, step);
+  };
+  const config::ScheduleOptions constant{.warmup_steps = 4, .warmup_factor = 0.25};
+  EXPECT_DOUBLE_EQ(rate(constant, 0), 0.2);
+  EXPECT_DOUBLE_EQ(rate(constant, 2), 0.5);
+  EXPECT_DOUBLE_EQ(rate(constant, 4), 0.8);
+  const config::ScheduleOptions cosine{.name = "cosine", .warmup_epochs = 1, .warmup_factor = 0.5};
+  EXPECT_DOUBLE_EQ(rate(cosine, 2), 0.6);
+  EXPECT_DOUBLE_EQ(rate(cosine, 4), 0.8);
+  EXPECT_DOUBLE_EQ(rate(cosine, 14), 0.4); // half of what is left after the warm-up
+  const config::ScheduleOptions step{
+      .name = "step", .step_steps = 2, .gamma = 0.5, .warmup_steps = 4, .warmup_factor = 0.5};
+  EXPECT_DOUBLE_EQ(rate(step, 2), 0.3);
+  EXPECT_DOUBLE_EQ(rate(step, 5), 0.2);
+}
+
+TEST(Schedule, StepScalarsHoldTheBiasCorrections) {
+  const data::Order order{.samples = 16, .batch = 4};
+  config::TrainOptions options{.steps = 9};
+  options.optimizer.betas = {0.5, 0.75};
+  const StepScalars second = step_scalars(options, order, 1);
+  EXPECT_EQ(second, (StepScalars{0.01, 1, 0.75, std::sqrt(0.4375)}));
+}
+
+TEST(Best, KeepsTheFirstOfTheBestAndCountsThoseAfterIt) {
+  Best best;
+  EXPECT_TRUE(best.take(10, {.loss = 2, .accuracy = 0.1}, "loss"));
+  EXPECT_TRUE(best.take(20, {.loss = 1, .accuracy = 0.1}, "loss"));
+  EXPECT_FALSE(best.take(30, {.loss = 1, .accuracy = 0.9}, "loss"));
+  EXPECT_FALSE(best.take(40, {.loss = 3, .accuracy = 0.9}, "loss"));
+  EXPECT_EQ(best.step, 20);
+  EXPECT_EQ(best.since, 2);
+  EXPECT_TRUE(best.take(50, {.loss = 3, .accuracy = 0.5}, "accuracy"));
+  const Best again = best_from_json(to_json(best));
+  EXPECT_EQ(again.step, 50);
+  EXPECT_EQ(again.validation.loss, 3);
+  EXPECT_EQ(again.validation.accuracy, 0.5);
+  EXPECT_EQ(again.since, 0);
 }
 
 class Folder : public ::testing::Test {
