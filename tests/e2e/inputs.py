@@ -8,12 +8,25 @@ import unittest
 from support import INPUTS, STRATEGIES, Case
 
 FULL = "--full" in sys.argv
-SMALL = ("digits", "digits_mlp", "alexnet_small", "vgg16_small")
+SMALL = ("digits", "digits_mlp", "alexnet_small", "vgg16_small", "lenet_small", "resnet18_small", "resnet50_small",
+         "resnet152_small", "wide_resnet_small", "inception_v1_small", "inception_v3_small", "densenet121_small",
+         "mobilenet_v2_small", "squeezenet_small", "overfeat_small")
 COVERING = {
     "digits": ((2, "auto"), (3, "data"), (8, "model")),
     "digits_mlp": ((4, "kcut"), (7, "auto")),
     "alexnet_small": ((3, "auto"), (8, "owt"), (5, "data")),
     "vgg16_small": ((6, "model"), (4, "auto")),
+    "lenet_small": ((3, "auto"), (8, "data")),
+    "resnet18_small": ((3, "auto"), (8, "data")),
+    "resnet50_small": ((8, "auto"), (3, "model")),
+    "resnet152_small": ((3, "owt"),),
+    "wide_resnet_small": ((3, "data"),),
+    "inception_v1_small": ((3, "auto"), (8, "model")),
+    "inception_v3_small": ((3, "auto"), (8, "data")),
+    "densenet121_small": ((3, "auto"), (8, "kcut")),
+    "mobilenet_v2_small": ((3, "auto"), (8, "model")),
+    "squeezenet_small": ((3, "model"), (8, "auto")),
+    "overfeat_small": ((3, "owt"), (8, "auto")),
 }
 
 

@@ -63,12 +63,46 @@ TEST(Inputs, AllParseAndResolve) {
   }
 }
 
-TEST(Inputs, HaveThePublishedNumbersOfParameters) {
-  EXPECT_EQ(graph::parameter_count(read_input("alexnet").graph), 61'100'840);
-  EXPECT_EQ(graph::parameter_count(read_input("vgg11").graph), 132'863'336);
-  EXPECT_EQ(graph::parameter_count(read_input("vgg13").graph), 133'047'848);
-  EXPECT_EQ(graph::parameter_count(read_input("vgg16").graph), 138'357'544);
-  EXPECT_EQ(graph::parameter_count(read_input("vgg19").graph), 143'667'240);
+/// Multiplications and additions of the forward pass of one sample in convolutions and dense layers, as papers count
+/// them.
+std::int64_t multiply_adds(const graph::Graph& graph) {
+  double flops = 0;
+  for (const graph::Node& node : graph.nodes)
+    if (node.op == "conv2d" || node.op == "dense") flops += ops::flops(graph, node);
+  return static_cast<std::int64_t>(flops / 2) / graph.tensors[graph::find_tensor(graph, "input")].shape[0];
+}
+
+// torchvision's, and the papers' where it has no such network.
+TEST(Inputs, HaveThePublishedNumbersOfParametersAndProducts) {
+  struct Published {
+    const char* name;
+    std::int64_t parameters, multiply_adds;
+  };
+  for (const Published& p : {
+           Published{"alexnet", 61'100'840, 714'188'480},
+           {"cnn5", 188'753'920, 6'794'772'480},
+           {"densenet121", 7'978'856, 2'834'161'664},
+           {"inception_v1", 6'998'552, 1'582'671'872},
+           {"inception_v3", 23'834'568, 5'713'216'096},
+           {"lenet", 61'706, 416'520},
+           {"mlp4", 268'468'224, 268'435'456},
+           {"mobilenet_v2", 3'504'872, 300'774'272},
+           {"overfeat", 145'920'872, 2'801'403'904},
+           {"resnet152", 60'192'808, 11'513'626'624},
+           {"resnet18", 11'689'512, 1'814'073'344},
+           {"resnet50", 25'557'032, 4'089'184'256},
+           {"squeezenet", 1'248'424, 818'924'576},
+           {"vgg11", 132'863'336, 7'609'090'048},
+           {"vgg13", 133'047'848, 11'308'466'176},
+           {"vgg16", 138'357'544, 15'470'264'320},
+           {"vgg19", 143'667'240, 19'632'062'464},
+           {"wide_resnet", 68'883'240, 11'398'021'120},
+       }) {
+    SCOPED_TRACE(p.name);
+    const graph::Graph graph = read_input(p.name).graph;
+    EXPECT_EQ(graph::parameter_count(graph), p.parameters);
+    EXPECT_EQ(multiply_adds(graph), p.multiply_adds);
+  }
   EXPECT_EQ(graph::parameter_count(read_input("mlp4", {"model.bias=false"}).graph), std::int64_t{4} * 8192 * 8192);
   EXPECT_EQ(graph::parameter_count(read_input("cnn5", {"model.bias=false"}).graph), std::int64_t{5} * 2048 * 2048 * 9);
 }
