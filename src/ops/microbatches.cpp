@@ -29,6 +29,8 @@ public:
         totals_(graph.tensors.size(), graph::none),
         parameters_(graph.tensors.size()),
         first_add_(graph.tensors.size(), graph::none) {
+    for (const Tensor& tensor : graph.tensors)
+      last_reader_.push_back(tensor.consumers.empty() ? graph::none : tensor.consumers.back());
     for (const ParameterGradient& g : gradients) {
       totals_[g.gradient] = g.gradient;
       parameters_[g.gradient].push_back(g.parameter);
@@ -40,14 +42,20 @@ public:
     part_ = part;
     suffix_ = fmt::format(":{}", part);
     copy_sources();
+    std::vector<ParameterGradient> whole; // their parameters are still to be read
     for (std::size_t n = 0; n < nodes_; ++n) {
       copy_node(static_cast<NodeId>(n));
       for (const TensorId t : std::vector<TensorId>(graph_.nodes[n].outputs)) {
         if (totals_[t] == graph::none) continue;
         add_up(t, graph_.nodes[n].layer);
         if (part == graph_.microbatches)
-          for (TensorId parameter : parameters_[t]) complete({parameter, totals_[t]});
+          for (TensorId parameter : parameters_[t]) whole.push_back({parameter, totals_[t]});
       }
+      std::erase_if(whole, [&](const ParameterGradient& g) {
+        const bool done = last_reader_[g.parameter] <= static_cast<NodeId>(n);
+        if (done) complete(g);
+        return done;
+      });
     }
     for (TensorId metric : metrics_) graph_.metrics.push_back(own_[metric]);
     for (TensorId metric : only_in_training_) graph_.only_in_training.push_back(own_[metric]);
@@ -101,7 +109,8 @@ private:
   std::vector<TensorId> totals_;                  // per gradient of the first part: the sum so far
   std::vector<std::vector<TensorId>> parameters_; // per gradient of the first part
   std::vector<NodeId> first_add_;
-  std::vector<TensorId> own_; // per tensor of the first part: the current part's
+  std::vector<NodeId> last_reader_; // per tensor of the first part, in it
+  std::vector<TensorId> own_;       // per tensor of the first part: the current part's
   std::int64_t part_ = 1;
   std::string suffix_;
 };

@@ -18,8 +18,11 @@ double loss(const device::Exec& exec, const Graph& graph, Values& values) {
   return values[graph.metrics[0]].get(0);
 }
 
-/// The gradient that the update of a parameter reads; lamb's reads a direction made of it.
+/// The gradient that the update of a parameter reads: of that name, or a result of a node that makes several; lamb's
+/// update reads a direction made of it.
 TensorId gradient_of(const Graph& graph, TensorId parameter) {
+  const TensorId named = graph::find_tensor(graph, graph.tensors[parameter].name + ".grad");
+  if (named != graph::none) return named;
   const graph::Node& update = graph.nodes[graph.tensors[graph.tensors[parameter].next].producer];
   if (update.op != "lamb_update") return update.inputs[1];
   return graph.nodes[graph.tensors[update.inputs[1]].producer].inputs[1];
