@@ -178,6 +178,7 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "conv_transpose2d", .activation = true, .read = read_conv_transpose2d},
       {.op = "dense", .activation = true, .read = read_dense},
       {.op = "relu", .read = read_pointwise},
+      {.op = "relu6", .read = read_pointwise},
       {.op = "tanh", .read = read_pointwise},
       {.op = "sigmoid", .read = read_pointwise},
       {.op = "leaky_relu", .read = read_leaky_relu},

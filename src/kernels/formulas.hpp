@@ -12,6 +12,12 @@ struct Relu {
     return x <= T(0) ? T(0) : x;
   }
 };
+struct Relu6 {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+    return x <= T(0) ? T(0) : x >= T(6) ? T(6) : x;
+  }
+};
 struct Tanh {
   template<class T>
   KOKKOS_INLINE_FUNCTION T operator()(T x) const {
@@ -121,6 +127,12 @@ struct ReluGrad {
   template<class T>
   KOKKOS_INLINE_FUNCTION T operator()(T dy, T y) const {
     return y <= T(0) ? T(0) : dy;
+  }
+};
+struct Relu6Grad {
+  template<class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T dy, T y) const {
+    return (y <= T(0)) | (y >= T(6)) ? T(0) : dy;
   }
 };
 struct TanhGrad {

@@ -10,6 +10,9 @@ namespace soybean::kernels {
 void relu(const Exec& exec, const TensorView& x, const TensorView& y) {
   unary(exec, "soybean::relu", formulas::Relu{}, x, y);
 }
+void relu6(const Exec& exec, const TensorView& x, const TensorView& y) {
+  unary(exec, "soybean::relu6", formulas::Relu6{}, x, y);
+}
 void tanh(const Exec& exec, const TensorView& x, const TensorView& y) {
   unary(exec, "soybean::tanh", formulas::Tanh{}, x, y);
 }
@@ -18,6 +21,9 @@ void sigmoid(const Exec& exec, const TensorView& x, const TensorView& y) {
 }
 void relu_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx) {
   binary(exec, "soybean::relu_grad", formulas::ReluGrad{}, dy, y, dx);
+}
+void relu6_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx) {
+  binary(exec, "soybean::relu6_grad", formulas::Relu6Grad{}, dy, y, dx);
 }
 void tanh_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx) {
   binary(exec, "soybean::tanh_grad", formulas::TanhGrad{}, dy, y, dx);
@@ -78,6 +84,9 @@ float real(const Call& call, std::string_view attribute) {
 void run_relu(const Exec& exec, const Call& call) {
   relu(exec, call.inputs[0], call.outputs[0]);
 }
+void run_relu6(const Exec& exec, const Call& call) {
+  relu6(exec, call.inputs[0], call.outputs[0]);
+}
 void run_tanh(const Exec& exec, const Call& call) {
   tanh(exec, call.inputs[0], call.outputs[0]);
 }
@@ -86,6 +95,9 @@ void run_sigmoid(const Exec& exec, const Call& call) {
 }
 void run_relu_grad(const Exec& exec, const Call& call) {
   relu_grad(exec, call.inputs[0], call.inputs[1], call.outputs[0]);
+}
+void run_relu6_grad(const Exec& exec, const Call& call) {
+  relu6_grad(exec, call.inputs[0], call.inputs[1], call.outputs[0]);
 }
 void run_tanh_grad(const Exec& exec, const Call& call) {
   tanh_grad(exec, call.inputs[0], call.inputs[1], call.outputs[0]);

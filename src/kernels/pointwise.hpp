@@ -7,6 +7,7 @@ namespace soybean::kernels {
 
 // f32: x, y, dy, dx are blocks of one shape.
 void relu(const Exec& exec, const TensorView& x, const TensorView& y);
+void relu6(const Exec& exec, const TensorView& x, const TensorView& y);
 void tanh(const Exec& exec, const TensorView& x, const TensorView& y);
 void sigmoid(const Exec& exec, const TensorView& x, const TensorView& y);
 void leaky_relu(const Exec& exec, float slope, const TensorView& x, const TensorView& y);
@@ -17,6 +18,7 @@ void silu(const Exec& exec, const TensorView& x, const TensorView& y);
 void hard_swish(const Exec& exec, const TensorView& x, const TensorView& y);
 /// Gradients of the above from their results y.
 void relu_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
+void relu6_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
 void tanh_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
 void sigmoid_grad(const Exec& exec, const TensorView& dy, const TensorView& y, const TensorView& dx);
 void leaky_relu_grad(const Exec& exec, float slope, const TensorView& dy, const TensorView& y, const TensorView& dx);
@@ -30,9 +32,11 @@ Gelu gelu_kind(const graph::Node& node); ///< its attribute `approximate`
 
 // Rows of the table, f32.
 void run_relu(const Exec&, const Call&);
+void run_relu6(const Exec&, const Call&);
 void run_tanh(const Exec&, const Call&);
 void run_sigmoid(const Exec&, const Call&);
 void run_relu_grad(const Exec&, const Call&);
+void run_relu6_grad(const Exec&, const Call&);
 void run_tanh_grad(const Exec&, const Call&);
 void run_sigmoid_grad(const Exec&, const Call&);
 void run_leaky_relu(const Exec&, const Call&);
@@ -48,9 +52,11 @@ void run_hard_swish_grad(const Exec&, const Call&);
 
 namespace reference { // rows of the table, f64
 void run_relu(const Exec&, const Call&);
+void run_relu6(const Exec&, const Call&);
 void run_tanh(const Exec&, const Call&);
 void run_sigmoid(const Exec&, const Call&);
 void run_relu_grad(const Exec&, const Call&);
+void run_relu6_grad(const Exec&, const Call&);
 void run_tanh_grad(const Exec&, const Call&);
 void run_sigmoid_grad(const Exec&, const Call&);
 void run_leaky_relu(const Exec&, const Call&);

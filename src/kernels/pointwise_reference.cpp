@@ -8,6 +8,9 @@ namespace soybean::kernels::reference {
 void run_relu(const Exec&, const Call& call) {
   unary(formulas::Relu{}, call.inputs[0], call.outputs[0]);
 }
+void run_relu6(const Exec&, const Call& call) {
+  unary(formulas::Relu6{}, call.inputs[0], call.outputs[0]);
+}
 void run_tanh(const Exec&, const Call& call) {
   unary(formulas::Tanh{}, call.inputs[0], call.outputs[0]);
 }
@@ -16,6 +19,9 @@ void run_sigmoid(const Exec&, const Call& call) {
 }
 void run_relu_grad(const Exec&, const Call& call) {
   binary(formulas::ReluGrad{}, call.inputs[0], call.inputs[1], call.outputs[0]);
+}
+void run_relu6_grad(const Exec&, const Call& call) {
+  binary(formulas::Relu6Grad{}, call.inputs[0], call.inputs[1], call.outputs[0]);
 }
 void run_tanh_grad(const Exec&, const Call& call) {
   binary(formulas::TanhGrad{}, call.inputs[0], call.inputs[1], call.outputs[0]);

@@ -125,6 +125,7 @@ TensorId dense_layer(Graph& graph, const std::string& name, TensorId x, const De
 const std::vector<std::pair<std::string, graph::Attributes>>& activations() {
   static const std::vector<std::pair<std::string, graph::Attributes>> all = {
       {"relu", {}},
+      {"relu6", {}},
       {"leaky_relu", {{"slope", 0.01}}},
       {"elu", {{"alpha", 1.0}}},
       {"gelu", {{"approximate", std::string("none")}}},

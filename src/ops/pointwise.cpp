@@ -1,5 +1,5 @@
-// Activations y = f(x). The gradient is a function of y where y tells it (relu, leaky_relu, elu, tanh, sigmoid), else
-// of x; either way it runs where the forward node does.
+// Activations y = f(x). The gradient is a function of y where y tells it (relu, relu6, leaky_relu, elu, tanh, sigmoid),
+// else of x; either way it runs where the forward node does.
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -67,6 +67,8 @@ double per_element(const Graph& graph, const Node& node) {
 std::vector<Operator> pointwise_family() {
   return {{"relu", infer_unary, form_of, gradient_by_result, per_element<1>, {0}},
           {"relu_grad", infer_binary, form_of, nullptr, per_element<1>, {0}},
+          {"relu6", infer_unary, form_of, gradient_by_result, per_element<2>, {0}},
+          {"relu6_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
           {"tanh", infer_unary, form_of, gradient_by_result, per_element<4>, {0}},
           {"tanh_grad", infer_binary, form_of, nullptr, per_element<2>, {0}},
           {"sigmoid", infer_unary, form_of, gradient_by_result, per_element<4>, {0}},

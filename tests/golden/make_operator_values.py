@@ -92,6 +92,14 @@ unary("silu", ["silu"], F.silu)
 unary("hard_swish", ["hard_swish"], F.hardswish)
 
 
+@case("relu6", """  { op = "scale", factor = 5 },
+  { op = "relu6", name = "y" },
+  { op = "flatten" },""")
+def _(run):
+    run.values["y"] = F.relu6(5 * run.x)
+    return flat(run.values["y"])
+
+
 @case("activations_of_layers", """  { op = "dense", name = "a", units = 5, activation = "gelu" },
   { op = "dense", name = "b", units = 4, activation = "hard_swish" },
   { op = "dense", name = "c", units = 4, activation = "elu" },

@@ -1,6 +1,7 @@
 #include "ops/cases.hpp"
 
 #include "base/philox.hpp"
+#include "ops/arithmetic_layers.hpp"
 #include "ops/case_parts.hpp"
 
 #include <array>
@@ -20,6 +21,11 @@ Graph pointwise(DType precision, const Sizes& s, const std::string& op) {
 }
 Graph relu(DType precision, const Sizes& s) {
   return pointwise(precision, s, "relu");
+}
+Graph relu6(DType precision, const Sizes& s) { // of both bounds
+  Graph graph = start(precision);
+  const TensorId x = ops::arithmetic_layer(graph, "wide", "scale", scaled_images(graph, s), {{"factor", 4.0}});
+  return finish(graph, ops::pointwise_layer(graph, "y", "relu6", x));
 }
 Graph tanh(DType precision, const Sizes& s) {
   return pointwise(precision, s, "tanh");
@@ -145,6 +151,7 @@ Graph gate(DType precision, const Sizes& s) {
 std::vector<Case> common_cases() {
   return {
       {"relu", relu},
+      {"relu6", relu6},
       {"tanh", tanh},
       {"sigmoid", sigmoid},
       {"leaky_relu", leaky_relu},

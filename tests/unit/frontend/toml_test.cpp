@@ -257,8 +257,8 @@ TEST(BuildGraphErrors, MissingAndWrongKeys) {
             "m.toml:4: unknown key model.layers[0].units, got 3 (integer) expected a known key. known here: input, "
             "inputs, name, op, repeat");
   EXPECT_EQ(error_of("{ op = \"conv2d\", channels = 2, kernel = 3, activation = \"rleu\" },\n"),
-            "m.toml:4: model.layers[0].activation, got \"rleu\" (string) expected one of relu, leaky_relu, elu, "
-            "gelu, silu, hard_swish, tanh, sigmoid. did you mean \"relu\"?");
+            "m.toml:4: model.layers[0].activation, got \"rleu\" (string) expected one of relu, relu6, leaky_relu, "
+            "elu, gelu, silu, hard_swish, tanh, sigmoid. did you mean \"relu\"?");
   EXPECT_EQ(error_of("{ op = \"leaky_relu\", slope = -0.1 },\n"),
             "m.toml:4: model.layers[0].slope, got -0.1 (number) expected a number of at least 0");
   EXPECT_EQ(error_of("{ op = \"elu\", alpha = -1 },\n"),
@@ -286,8 +286,8 @@ TEST(BuildGraphErrors, MissingAndWrongKeys) {
             "\"tanh\"?");
   EXPECT_EQ(
       error_of("{ op = \"dense\", units = 2, activation = \"softmax\" },\n"),
-      "m.toml:4: model.layers[0].activation, got \"softmax\" (string) expected one of relu, leaky_relu, elu, gelu, "
-      "silu, hard_swish, tanh, sigmoid. \"softmax\" is not supported yet");
+      "m.toml:4: model.layers[0].activation, got \"softmax\" (string) expected one of relu, relu6, leaky_relu, elu, "
+      "gelu, silu, hard_swish, tanh, sigmoid. \"softmax\" is not supported yet");
   EXPECT_EQ(error_of("{ op = \"dense\", units = 2, init = \"kaimingnormal\" },\n"),
             "m.toml:4: model.layers[0].init, got \"kaimingnormal\" (string) expected one of default, kaiming_normal, "
             "kaiming_normal_fan_in, xavier_uniform, normal. did you mean \"kaiming_normal\"?");

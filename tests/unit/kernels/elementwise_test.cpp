@@ -26,6 +26,9 @@ TEST_P(Elementwise, Activations) {
   const Block x = block(of({4}), {-2, 0, 0.5, 3}), y = block(of({4}));
   run({"relu", {}, GetParam()}, {&x}, {&y});
   expect_near(y, {0, 0, 0.5, 3});
+  const Block wide = block(of({4}), {-2, 0.5, 6, 7});
+  run({"relu6", {}, GetParam()}, {&wide}, {&y});
+  expect_near(y, {0, 0.5, 6, 6});
   run({"tanh", {}, GetParam()}, {&x}, {&y});
   expect_near(y, {-0.9640275801, 0, 0.4621171573, 0.9950547537});
   run({"sigmoid", {}, GetParam()}, {&x}, {&y});
@@ -36,6 +39,9 @@ TEST_P(Elementwise, GradientsOfActivationsFromTheirResults) {
   const Block dy = block(of({3}), {2, 4, 8}), y = block(of({3}), {-0.5, 0, 0.5}), dx = block(of({3}));
   run({"relu_grad", {}, GetParam()}, {&dy, &y}, {&dx});
   expect_near(dx, {0, 0, 8});
+  const Block y6 = block(of({3}), {0, 3, 6});
+  run({"relu6_grad", {}, GetParam()}, {&dy, &y6}, {&dx});
+  expect_near(dx, {0, 4, 0}); // as torch.nn.functional.relu6
   run({"tanh_grad", {}, GetParam()}, {&dy, &y}, {&dx});
   expect_near(dx, {1.5, 4, 6});
   run({"sigmoid_grad", {}, GetParam()}, {&dy, &y}, {&dx});

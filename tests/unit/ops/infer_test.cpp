@@ -251,7 +251,7 @@ TEST(Pool, RefusesBadWindows) {
 }
 
 TEST(Pointwise, KeepsShapeAndOrder) {
-  for (const std::string op : {"relu", "tanh", "sigmoid"}) {
+  for (const std::string op : {"relu", "relu6", "tanh", "sigmoid"}) {
     Graph g{.name = "g"};
     const TensorId y = pointwise_layer(g, "act", op, input_source(g, 2, {3, 8, 9}));
     EXPECT_EQ(shape_of(g, y), (Shape{2, 3, 8, 9}));
