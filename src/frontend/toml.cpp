@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -255,19 +254,17 @@ public:
   void add(graph::Graph& graph, Builder& builder) {
     const bool several = model_.has("losses");
     if (!several) builder.expect_all_used();
-    std::optional<std::size_t> main;
     for (std::size_t i = 0; i < terms_.size(); ++i) {
       ops::LossTerm& term = terms_[i];
       term.input = builder.last();
       if (several && tables_[i].has("input"))
         term.input = builder.result_of(tables_[i], "input", tables_[i].text("input", required));
       if (several) term.name = builder.name_of(tables_[i], "loss");
-      if (!main && term.input == builder.last()) main = i;
     }
-    if (top_k_ > 0 && terms_[main.value_or(0)].op != "softmax_cross_entropy")
-      model_.reject("top_k", "the main loss to be one of classes", "that is the one of the last layer");
+    if (top_k_ > 0 && terms_[0].op != "softmax_cross_entropy")
+      model_.reject("top_k", "the main loss to be one of classes", "that is the first of the list");
     at(several ? model_.where("losses") : model_.where("loss"),
-       [&] { ops::add_losses(graph, {.terms = terms_, .main = main.value_or(0), .top_k = top_k_}); });
+       [&] { ops::add_losses(graph, {.terms = terms_, .top_k = top_k_}); });
     if (several) builder.expect_all_used();
   }
 

@@ -82,8 +82,8 @@ TEST(Inputs, HaveThePublishedNumbersOfParametersAndProducts) {
            Published{"alexnet", 61'100'840, 714'188'480},
            {"cnn5", 188'753'920, 6'794'772'480},
            {"densenet121", 7'978'856, 2'834'161'664},
-           {"inception_v1", 6'998'552, 1'582'671'872},
-           {"inception_v3", 23'834'568, 5'713'216'096},
+           {"inception_v1", 13'378'280, 1'591'044'096},
+           {"inception_v3", 27'161'264, 5'718'899'296},
            {"lenet", 61'706, 416'520},
            {"mlp4", 268'468'224, 268'435'456},
            {"mobilenet_v2", 3'504'872, 300'774'272},
@@ -105,6 +105,23 @@ TEST(Inputs, HaveThePublishedNumbersOfParametersAndProducts) {
   }
   EXPECT_EQ(graph::parameter_count(read_input("mlp4", {"model.bias=false"}).graph), std::int64_t{4} * 8192 * 8192);
   EXPECT_EQ(graph::parameter_count(read_input("cnn5", {"model.bias=false"}).graph), std::int64_t{5} * 2048 * 2048 * 9);
+}
+
+/// Of the parameters that validation reads.
+std::int64_t parameters_outside_auxiliary_heads(const graph::Graph& graph) {
+  const std::vector<char> active = graph::active_nodes(graph, false);
+  std::int64_t count = 0;
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (tensor.role == graph::Role::parameter &&
+        std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](graph::NodeId n) { return active[n]; }))
+      count += volume(tensor.shape);
+  return count;
+}
+
+TEST(Inputs, HaveAuxiliaryHeadsInTrainingAlone) {
+  EXPECT_EQ(parameters_outside_auxiliary_heads(read_input("inception_v1").graph), 6'998'552);
+  EXPECT_EQ(parameters_outside_auxiliary_heads(read_input("inception_v3").graph), 23'834'568);
+  EXPECT_EQ(parameters_outside_auxiliary_heads(read_input("resnet18").graph), 11'689'512);
 }
 
 TEST(Inputs, SmallOnesStayBelowAGigaflopAStep) {

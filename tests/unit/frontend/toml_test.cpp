@@ -377,28 +377,28 @@ const char* const two_heads = "{ op = \"flatten\", name = \"f\" },\n"
                               "{ op = \"dense\", name = \"aux\", units = 3, bias = false },\n"
                               "{ op = \"dense\", name = \"y\", units = 3, input = \"f\", bias = false },\n";
 
-TEST(BuildGraph, SeveralLossesOneOfThemMain) {
+TEST(BuildGraph, TheFirstOfSeveralLossesIsMain) {
   const Graph graph =
       build(two_heads, "top_k = 2\nlosses = [\n"
-                       "{ op = \"binary_cross_entropy\", input = \"aux\", weight = 0.5, name = \"bits\" },\n"
                        "{ op = \"softmax_cross_entropy\", label_smoothing = 0.1 },\n"
+                       "{ op = \"binary_cross_entropy\", input = \"aux\", weight = 0.5, name = \"bits\" },\n"
                        "]\n");
-  EXPECT_EQ(names(graph), "f aux y bits loss_2 loss ");
+  EXPECT_EQ(names(graph), "f aux y loss_1 bits loss ");
   const auto text_of = [&](const std::vector<graph::TensorId>& tensors) {
     std::string text;
     for (graph::TensorId t : tensors) text += graph.tensors[t].name + " ";
     return text;
   };
-  EXPECT_EQ(text_of(graph.metrics), "loss loss_2 loss_2.correct loss_2.top2 bits bits.correct ");
+  EXPECT_EQ(text_of(graph.metrics), "loss loss_1 loss_1.correct loss_1.top2 bits bits.correct ");
   EXPECT_EQ(text_of(graph.only_in_training), "loss bits bits.correct ");
   EXPECT_EQ(graph.tensors[graph.logits].name, "y");
-  EXPECT_EQ(text_of(graph.nodes[5].inputs), "bits loss_2 ");
-  EXPECT_EQ(graph.nodes[5].attributes.real("factor_0"), 0.5);
-  EXPECT_EQ(graph.nodes[5].attributes.real("factor_1"), 1);
-  EXPECT_EQ(graph.nodes[3].attributes.real("factor"), 0.5);
-  EXPECT_EQ(graph.nodes[4].attributes.real("label_smoothing"), 0.1);
+  EXPECT_EQ(text_of(graph.nodes[5].inputs), "loss_1 bits ");
+  EXPECT_EQ(graph.nodes[5].attributes.real("factor_0"), 1);
+  EXPECT_EQ(graph.nodes[5].attributes.real("factor_1"), 0.5);
+  EXPECT_EQ(graph.nodes[4].attributes.real("factor"), 0.5);
+  EXPECT_EQ(graph.nodes[3].attributes.real("label_smoothing"), 0.1);
   const std::vector<char> active = graph::active_nodes(graph, false);
-  EXPECT_EQ(active, (std::vector<char>{1, 0, 1, 0, 1, 0})); // the auxiliary head is left out of validation
+  EXPECT_EQ(active, (std::vector<char>{1, 0, 1, 1, 0, 0})); // the auxiliary head is left out of validation
 }
 
 TEST(BuildGraph, ALossMayHaveKeys) {
@@ -438,10 +438,9 @@ TEST(BuildGraphErrors, Losses) {
   EXPECT_EQ(loss("top_k = 2\nlosses = [{ op = \"mse\" }, { op = \"mse\", input = \"aux\" }]"),
             "m.toml:8: model.top_k, got 2 (integer) expected a loss of classes with it. use loss = "
             "\"softmax_cross_entropy\"");
-  EXPECT_EQ(
-      loss("top_k = 2\nlosses = [{ op = \"mse\" }, { op = \"softmax_cross_entropy\", input = \"aux\" }]"),
-      "m.toml:8: model.top_k, got 2 (integer) expected the main loss to be one of classes. that is the one of the "
-      "last layer");
+  EXPECT_EQ(loss("top_k = 2\nlosses = [{ op = \"mse\" }, { op = \"softmax_cross_entropy\", input = \"aux\" }]"),
+            "m.toml:8: model.top_k, got 2 (integer) expected the main loss to be one of classes. that is the first of "
+            "the list");
   EXPECT_EQ(loss("top_k = 1\nlosses = [{ op = \"mse\" }]"),
             "m.toml:8: model.top_k, got 1 (integer) expected at least 2");
   EXPECT_EQ(error_of("{ op = \"flatten\" },\n{ op = \"dense\", units = 3 },\n",
