@@ -158,7 +158,7 @@ void read_part(const Array& array, std::int64_t index, const Box& part, DType ty
   type == DType::f64 ? read(static_cast<double*>(out)) : read(static_cast<float*>(out));
 }
 
-void make_fit(Array& array, const Shape& stored, const Shape& expected) {
+void make_fit(Array& array, const Shape& stored, const Shape& expected, std::string_view what, std::string_view why) {
   array.sample = expected;
   array.channels_last = false;
   if (squeezed(stored) == squeezed(expected)) return;
@@ -167,8 +167,7 @@ void make_fit(Array& array, const Shape& stored, const Shape& expected) {
     array.channels_last = true;
     return;
   }
-  fail("{}: got samples of shape {} expected {} as in model.input", array.bytes.name(), to_string(stored),
-       to_string(expected));
+  fail("{}: got {} of shape {} expected {} {}", array.bytes.name(), what, to_string(stored), to_string(expected), why);
 }
 
 } // namespace soybean::data

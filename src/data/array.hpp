@@ -38,7 +38,8 @@ void read_part(const Array& array, std::int64_t index, const Box& part, DType ty
 
 /// Takes a sample of shape `stored` for one of shape `expected`, whose elements are in the same order (dims of extent 1
 /// do not count, and a plain list takes any shape), or in [H, W, C] for [C, H, W]. Sets sample and channels_last.
-/// Throws Error otherwise.
-void make_fit(Array& array, const Shape& stored, const Shape& expected);
+/// Throws Error otherwise, calling it `what`, expected as `why`.
+void make_fit(Array& array, const Shape& stored, const Shape& expected, std::string_view what = "samples",
+              std::string_view why = "as in model.input");
 
 } // namespace soybean::data

@@ -20,6 +20,10 @@ void check(const ArraySplit& split, const Expected& expected) {
   const std::int64_t samples = samples_of(split);
   const std::string& name = split.pieces.front().bytes.name();
   if (samples == 0) fail("{}: got 0 samples expected at least one", name);
+  if (split.targets && split.targets->count != samples)
+    fail("{}: got {} targets expected {}, one for each sample of {}", split.targets->bytes.name(), split.targets->count,
+         samples, name);
+  if (!expected.labels) return;
   if (const auto labels = static_cast<std::int64_t>(split.labels.size()); labels != samples)
     fail("{}: got {} labels expected {}, one for each sample of {}", split.labels_name, labels, samples, name);
   check_labels(split.labels, expected.classes, split.labels_name);
@@ -49,6 +53,15 @@ public:
   void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const override {
     for (std::size_t i = 0; i < ids.size(); ++i)
       out[i] = splits_[static_cast<std::size_t>(split)].labels[static_cast<std::size_t>(ids[i])];
+  }
+
+  void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
+                    void* out) const override {
+    auto* to = static_cast<std::byte*>(out);
+    for (std::int64_t id : ids) {
+      read_part(*splits_[static_cast<std::size_t>(split)].targets, id, part, type, to);
+      to += volume(part) * size_of(type);
+    }
   }
 
 private:

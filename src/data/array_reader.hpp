@@ -7,18 +7,21 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace soybean::data {
 
 struct ArraySplit {
-  std::vector<Array> pieces; ///< one after the other; samples of one shape
-  std::vector<std::int32_t> labels;
-  std::string labels_name; ///< what errors call them
+  std::vector<Array> pieces;        ///< one after the other; samples of one shape
+  std::vector<std::int32_t> labels; ///< where the model reads them
+  std::string labels_name;          ///< what errors call them
+  std::optional<Array> targets;     ///< the same
 };
 
-/// Checks that there is a label in [0, classes) for each sample, and at least one sample to train with. Throws Error
+/// Checks that there is a label in [0, classes) for each sample where the model reads labels, likewise targets, and at
+/// least one sample to train with. Throws Error
 /// naming the files.
 std::unique_ptr<Reader> make_array_reader(ArraySplit train, ArraySplit validation, const Expected& expected);
 

@@ -1,5 +1,5 @@
-// HDF5 files: `/train/inputs` [N, sample…] and `/train/labels` [N], and the same under `/validation` if it is there. Of
-// several files the samples of one come after those of the other.
+// HDF5 files: `/train/inputs` [N, sample…], `/train/labels` [N] and `/train/targets` [N, …] where the model reads them,
+// and the same under `/validation` if it is there. Of several files the samples of one come after those of the other.
 #include "io/hdf5.hpp"
 #include "base/error.hpp"
 #include "data/part.hpp"
@@ -15,13 +15,72 @@ namespace soybean::data {
 
 namespace {
 
-/// One of the two splits: its labels, and its inputs if they are small enough to keep.
-struct SplitData {
-  std::string inputs_name;
-  std::int64_t samples = 0;
-  std::vector<std::int32_t> labels;
-  std::vector<float> cached; ///< empty: read sample by sample
+/// A dataset [N, …], kept in memory if it is small enough.
+struct Values {
+  std::string name;
+  Shape sample, stored;      ///< of one row: as it is read, and as it is in the file, with or without dims of extent 1
+  std::vector<float> single; ///< what is exact in fp32
+  std::vector<double> twice; ///< what is exact in fp64; both empty: read row by row
 };
+
+/// One of the two splits of a file.
+struct SplitData {
+  std::int64_t samples = 0;
+  Values inputs;
+  std::vector<std::int32_t> labels; ///< where the model reads them
+  Values targets;                   ///< the same
+};
+
+/// Reads a dataset if at most `cache_bytes` are enough to keep it; takes from them what it needs.
+void keep(const io::File& file, const io::DatasetInfo& info, std::int64_t& cache_bytes, Values& values) {
+  const bool real = info.element == io::ElementClass::real;
+  const DType type = info.element_bytes < 8 ? DType::f32 : DType::f64;
+  const std::int64_t bytes = volume(info.shape) * size_of(type);
+  if (bytes > cache_bytes || info.element_bytes > 8 || (type == DType::f64 && !real)) return;
+  cache_bytes -= bytes;
+  const auto read = [&](auto& list) {
+    list.resize(static_cast<std::size_t>(volume(info.shape)));
+    io::read_box(file, values.name, whole(info.shape), type, list.data());
+  };
+  type == DType::f32 ? read(values.single) : read(values.twice);
+}
+
+/// The part `box` of row `id` from memory.
+template<class T>
+void copy_kept(const std::vector<T>& kept, const Shape& sample, std::int64_t id, const Box& box, DType type,
+               void* out) {
+  const T* row = kept.data() + id * volume(sample);
+  const bool alike = size_of(type) == static_cast<std::int64_t>(sizeof(T));
+  std::int64_t at = 0;
+  for_each_run(sample, box, [&](std::int64_t first, std::int64_t run) {
+    if (alike)
+      std::memcpy(static_cast<T*>(out) + at, row + first, static_cast<std::size_t>(run) * sizeof(T));
+    else
+      for (std::int64_t i = 0; i < run; ++i) store(type, out, at + i, static_cast<double>(row[first + i]));
+    at += run;
+  });
+}
+
+/// The same from the file.
+void read_stored(const Values& values, const io::File& file, std::int64_t id, const Box& box, DType type, void* out) {
+  const bool alike = values.stored == values.sample; // else the whole row is read
+  Box one = alike ? box : whole(values.stored);
+  one.offsets.insert(one.offsets.begin(), id);
+  one.extents.insert(one.extents.begin(), 1);
+  if (alike) return io::read_box(file, values.name, one, type, out);
+  std::vector<double> row(static_cast<std::size_t>(volume(values.sample)));
+  io::read_box(file, values.name, one, DType::f64, row.data());
+  copy_kept(row, values.sample, 0, box, type, out);
+}
+
+void read_values(const Values& values, const io::File& file, std::int64_t id, const Box& box, DType type, void* out) {
+  if (!values.single.empty())
+    copy_kept(values.single, values.sample, id, box, type, out);
+  else if (!values.twice.empty())
+    copy_kept(values.twice, values.sample, id, box, type, out);
+  else
+    read_stored(values, file, id, box, type, out);
+}
 
 std::vector<std::int32_t> read_labels_checked(const io::File& file, const std::string& name, std::int64_t samples,
                                               std::int64_t classes) {
@@ -42,26 +101,50 @@ std::vector<std::int32_t> read_labels_checked(const io::File& file, const std::s
   return labels;
 }
 
+Shape row_shape(const Shape& shape) {
+  return shape.empty() ? Shape() : Shape(shape.begin() + 1, shape.end());
+}
+
+Values open_targets(const io::File& file, const std::string& name, std::int64_t samples, const Shape& expected,
+                    std::int64_t& cache_bytes) {
+  const io::DatasetInfo info = io::dataset_info(file, name);
+  io::check_sources(file, name);
+  if (info.element != io::ElementClass::real)
+    fail("{}: {}, got {} of shape {} expected targets, reals of shape [samples, …]. store float32 or float64",
+         file.path, name, info.element == io::ElementClass::integer ? "integers" : "elements that are no numbers",
+         to_string(info.shape));
+  Shape stored = row_shape(info.shape), plain = stored, wanted = expected;
+  std::erase(plain, 1);
+  std::erase(wanted, 1);
+  if (info.shape.empty() || plain != wanted)
+    fail("{}: {}, got targets of shape {} expected {} as what the loss is of", file.path, name, to_string(stored),
+         to_string(expected));
+  if (info.shape[0] != samples)
+    fail("{}: {}, got {} targets expected {}, one for each sample", file.path, name, info.shape[0], samples);
+  Values values{name, expected, std::move(stored), {}, {}};
+  keep(file, info, cache_bytes, values);
+  return values;
+}
+
 SplitData open_split(const io::File& file, const std::string& group, const Expected& expected,
-                     std::int64_t cache_bytes) {
+                     std::int64_t& cache_bytes) {
   SplitData part;
-  part.inputs_name = group + "/inputs";
-  const io::DatasetInfo info = io::dataset_info(file, part.inputs_name);
-  io::check_sources(file, part.inputs_name);
+  const std::string name = group + "/inputs";
+  const io::DatasetInfo info = io::dataset_info(file, name);
+  io::check_sources(file, name);
   if (info.element == io::ElementClass::other)
-    fail("{}: {}, got elements that are no numbers expected integers or reals", file.path, part.inputs_name);
-  const Shape sample = info.shape.empty() ? Shape() : Shape(info.shape.begin() + 1, info.shape.end());
+    fail("{}: {}, got elements that are no numbers expected integers or reals", file.path, name);
+  const Shape sample = row_shape(info.shape);
   if (info.shape.empty() || sample != expected.sample)
-    fail("{}: {}, got samples of shape {} expected {} as in model.input", file.path, part.inputs_name,
-         to_string(sample), to_string(expected.sample));
+    fail("{}: {}, got samples of shape {} expected {} as in model.input", file.path, name, to_string(sample),
+         to_string(expected.sample));
   part.samples = info.shape[0];
-  if (part.samples == 0) fail("{}: {}, got 0 samples expected at least one", file.path, part.inputs_name);
-  part.labels = read_labels_checked(file, group + "/labels", part.samples, expected.classes);
-  const bool exact_in_float = info.element_bytes < 8;
-  if (exact_in_float && volume(info.shape) * size_of(DType::f32) <= cache_bytes) {
-    part.cached.resize(static_cast<std::size_t>(volume(info.shape)));
-    io::read_box(file, part.inputs_name, whole(info.shape), DType::f32, part.cached.data());
-  }
+  if (part.samples == 0) fail("{}: {}, got 0 samples expected at least one", file.path, name);
+  if (expected.labels) part.labels = read_labels_checked(file, group + "/labels", part.samples, expected.classes);
+  if (expected.targets)
+    part.targets = open_targets(file, group + "/targets", part.samples, *expected.targets, cache_bytes);
+  part.inputs = {name, sample, sample, {}, {}};
+  keep(file, info, cache_bytes, part.inputs);
   return part;
 }
 
@@ -93,12 +176,12 @@ public:
 
   void read_inputs(Split split, std::span<const std::int64_t> ids, const Box& box, DType type,
                    void* out) const override {
-    auto* to = static_cast<std::byte*>(out);
-    for (std::int64_t id : ids) {
-      const auto [part, file] = find(split, id);
-      part->cached.empty() ? read_stored(*part, *file, id, box, type, to) : read_cached(*part, id, box, type, to);
-      to += volume(box) * size_of(type);
-    }
+    read(split, ids, &SplitData::inputs, box, type, out);
+  }
+
+  void read_targets(Split split, std::span<const std::int64_t> ids, const Box& box, DType type,
+                    void* out) const override {
+    read(split, ids, &SplitData::targets, box, type, out);
   }
 
   void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const override {
@@ -114,7 +197,6 @@ private:
     shards.parts.push_back(open_split(files_.back(), group, expected, cache_bytes));
     shards.files.push_back(files_.size() - 1);
     shards.samples += shards.parts.back().samples;
-    cache_bytes -= static_cast<std::int64_t>(shards.parts.back().cached.size() * sizeof(float));
   }
 
   /// The part and the file that sample `id` is in; `id` becomes its number there.
@@ -125,24 +207,14 @@ private:
     return {&shards.parts[i], &files_[shards.files[i]]};
   }
 
-  static void read_stored(const SplitData& part, const io::File& file, std::int64_t id, const Box& box, DType type,
-                          void* out) {
-    Box one = box;
-    one.offsets.insert(one.offsets.begin(), id);
-    one.extents.insert(one.extents.begin(), 1);
-    io::read_box(file, part.inputs_name, one, type, out);
-  }
-
-  void read_cached(const SplitData& part, std::int64_t id, const Box& box, DType type, void* out) const {
-    const float* sample = part.cached.data() + id * volume(info_.sample);
-    std::int64_t at = 0;
-    for_each_run(info_.sample, box, [&](std::int64_t first, std::int64_t run) {
-      if (type == DType::f32)
-        std::memcpy(static_cast<float*>(out) + at, sample + first, static_cast<std::size_t>(run) * sizeof(float));
-      else
-        for (std::int64_t i = 0; i < run; ++i) store(type, out, at + i, sample[first + i]);
-      at += run;
-    });
+  void read(Split split, std::span<const std::int64_t> ids, Values SplitData::*what, const Box& box, DType type,
+            void* out) const {
+    auto* to = static_cast<std::byte*>(out);
+    for (std::int64_t id : ids) {
+      const auto [part, file] = find(split, id);
+      read_values(part->*what, *file, id, box, type, to);
+      to += volume(box) * size_of(type);
+    }
   }
 
   std::vector<io::File> files_;

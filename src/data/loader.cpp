@@ -46,6 +46,11 @@ void clear(const Hole& hole, const Box& part, T* values) {
 template<class T>
 constexpr DType dtype_of = std::is_same_v<T, double> ? DType::f64 : DType::f32;
 
+/// What of each sample a part of the batch has.
+Box of_a_row(const Box& box) {
+  return {{box.offsets.begin() + 1, box.offsets.end()}, {box.extents.begin() + 1, box.extents.end()}};
+}
+
 bool is_identity(const config::NormaliseOptions& options) {
   return options.scale == 1.0 && options.mean.empty() && options.std.empty();
 }
@@ -123,16 +128,29 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
       read_inputs(step, part, bytes.data());
       continue;
     }
+    if (part.content == Content::targets) {
+      read_targets(step, part, bytes.data());
+      continue;
+    }
     ids.clear();
     for (std::int64_t r = 0; r < rows; ++r) ids.push_back(sample(step, first + r));
     reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(bytes.data()));
   }
 }
 
+void BatchSource::read_targets(std::int64_t step, const Part& part, std::byte* out) const {
+  const Box inner = of_a_row(part.box);
+  const std::int64_t first = part.box.offsets[0], row_bytes = volume(inner) * size_of(part.dtype);
+  if (row_bytes == 0) return;
+  own_->workers.run(part.box.extents[0], [&](std::int64_t row, int) {
+    const std::int64_t id = sample(step, first + row);
+    reader_->read_targets(split_, std::span(&id, 1), inner, part.dtype, out + row * row_bytes);
+  });
+}
+
 void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* out) const {
   const std::int64_t first = part.box.offsets[0], rows = part.box.extents[0];
-  const Box inner{{part.box.offsets.begin() + 1, part.box.offsets.end()},
-                  {part.box.extents.begin() + 1, part.box.extents.end()}};
+  const Box inner = of_a_row(part.box);
   const std::int64_t row_size = volume(inner);
   if (rows == 0 || row_size == 0) return;
   const bool augmented = split_ == Split::train && !options_->augment.empty();

@@ -19,9 +19,10 @@
 
 namespace soybean::data {
 
-enum class Content : std::uint8_t { inputs, labels, weights };
+enum class Content : std::uint8_t { inputs, labels, targets, weights };
 
-/// A part of the batch this rank needs: `box` of [batch, sample…] for inputs, of [batch] for labels and weights.
+/// A part of the batch this rank needs: `box` of [batch, sample…] for inputs and targets, of [batch] for labels and
+/// weights.
 struct Part {
   Content content;
   Box box;
@@ -56,6 +57,7 @@ private:
   std::int64_t sample(std::int64_t step, std::int64_t row) const;
   double weight(std::int64_t step, std::int64_t row) const;
   void read_inputs(std::int64_t step, const Part& part, std::byte* out) const;
+  void read_targets(std::int64_t step, const Part& part, std::byte* out) const;
   template<class T>
   void read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const;
   template<class T>

@@ -144,13 +144,15 @@ std::vector<std::byte> turned(const Array& array, const Shape& shape) {
 
 /// The usual names of the arrays of a split.
 struct Names {
-  std::vector<std::string> inputs, labels;
+  std::vector<std::string> inputs, labels, targets;
 };
-const Names train_names{{"train_inputs", "x_train", "X_train", "train_images"}, {"train_labels", "y_train"}};
+const Names train_names{
+    {"train_inputs", "x_train", "X_train", "train_images"}, {"train_labels", "y_train"}, {"train_targets", "y_train"}};
 const std::vector<Names> validation_names = {
     {{"validation_inputs", "x_validation", "val_inputs", "x_val", "X_val", "val_images"},
-     {"validation_labels", "y_validation", "val_labels", "y_val"}},
-    {{"test_inputs", "x_test", "X_test", "test_images"}, {"test_labels", "y_test"}},
+     {"validation_labels", "y_validation", "val_labels", "y_val"},
+     {"validation_targets", "y_validation", "val_targets", "y_val"}},
+    {{"test_inputs", "x_test", "X_test", "test_images"}, {"test_labels", "y_test"}, {"test_targets", "y_test"}},
 };
 
 using Opener = std::function<std::optional<Bytes>(const std::string&)>;
@@ -161,24 +163,50 @@ std::optional<Bytes> first_of(const std::vector<std::string>& names, const Opene
   return std::nullopt;
 }
 
-std::optional<ArraySplit> open_split(const Names& names, const Opener& open, const std::string& where,
-                                     const Expected& expected) {
-  std::optional<Bytes> inputs = first_of(names.inputs, open), labels = first_of(names.labels, open);
-  if (!inputs && !labels) return std::nullopt;
-  for (const auto& [array, list] : {std::pair(&inputs, &names.inputs), std::pair(&labels, &names.labels)})
-    if (!*array) fail("{}: got no array {} expected one", where, fmt::join(*list, " or "));
-  ArraySplit split;
-  NamedArray samples = parse_npy(*std::move(inputs)), classes = parse_npy(*std::move(labels));
-  const std::string& name = samples.array.bytes.name();
-  if (samples.shape.size() < 2) fail("{}: got shape {} expected [samples, …]", name, to_string(samples.shape));
-  make_fit(samples.array, {samples.shape.begin() + 1, samples.shape.end()}, expected.sample);
+Array samples_of(Bytes bytes, const Shape& expected) {
+  NamedArray found = parse_npy(std::move(bytes));
+  if (found.shape.size() < 2)
+    fail("{}: got shape {} expected [samples, …]", found.array.bytes.name(), to_string(found.shape));
+  make_fit(found.array, {found.shape.begin() + 1, found.shape.end()}, expected);
+  return std::move(found.array);
+}
+
+void set_labels(ArraySplit& split, Bytes bytes) {
+  const NamedArray classes = parse_npy(std::move(bytes));
   split.labels_name = classes.array.bytes.name();
   const Shape& shape = classes.shape;
   if (!is_integer(classes.array.element) || shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
     fail("{}: got {} of shape {} expected a list of integers", split.labels_name,
          is_integer(classes.array.element) ? "integers" : "reals", to_string(shape));
   split.labels = read_integers(classes.array);
-  split.pieces.push_back(std::move(samples.array));
+}
+
+Array targets_of(Bytes bytes, const Shape& expected) {
+  NamedArray found = parse_npy(std::move(bytes));
+  if (is_integer(found.array.element) || found.shape.empty())
+    fail("{}: got {} of shape {} expected targets, reals of shape [samples, …]. store float32 or float64",
+         found.array.bytes.name(), is_integer(found.array.element) ? "integers" : "reals", to_string(found.shape));
+  make_fit(found.array, {found.shape.begin() + 1, found.shape.end()}, expected, "targets", "as what the loss is of");
+  return std::move(found.array);
+}
+
+/// None where there is nothing of it.
+std::optional<ArraySplit> open_split(const Names& names, const Opener& open, const std::string& where,
+                                     const Expected& expected) {
+  std::optional<Bytes> inputs = first_of(names.inputs, open), labels, targets;
+  if (expected.labels) labels = first_of(names.labels, open);
+  if (expected.targets) targets = first_of(names.targets, open);
+  if (!inputs && !labels && !targets) return std::nullopt;
+  const auto need = [&](const std::optional<Bytes>& array, const std::vector<std::string>& list) {
+    if (!array) fail("{}: got no array {} expected one", where, fmt::join(list, " or "));
+  };
+  need(inputs, names.inputs);
+  if (expected.labels) need(labels, names.labels);
+  if (expected.targets) need(targets, names.targets);
+  ArraySplit split;
+  split.pieces.push_back(samples_of(*std::move(inputs), expected.sample));
+  if (labels) set_labels(split, *std::move(labels));
+  if (targets) split.targets = targets_of(*std::move(targets), *expected.targets);
   return split;
 }
 

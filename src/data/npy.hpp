@@ -16,8 +16,8 @@ struct NamedArray {
 };
 NamedArray parse_npy(Bytes bytes);
 
-/// Looks up arrays by the names that are usual for inputs and labels to train and to validate with. `open` gives the
-/// array of a name, none where there is none; `where` is what errors call the whole.
+/// Looks up arrays by the names that are usual for inputs, labels and targets to train and to validate with. `open`
+/// gives the array of a name, none where there is none; `where` is what errors call the whole.
 std::unique_ptr<Reader> make_named_reader(const std::function<std::optional<Bytes>(const std::string&)>& open,
                                           const std::string& where, const Expected& expected);
 

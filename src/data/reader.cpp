@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <glob.h>
 #include <string_view>
@@ -15,12 +16,16 @@ namespace {
 std::unique_ptr<Reader> open_synthetic(const config::DataOptions& options, const Expected& expected) {
   if (options.classes > expected.classes)
     fail("data.classes: got {} expected at most {}, the outputs of the model", options.classes, expected.classes);
+  const bool by_labels = expected.labels || !expected.targets; // else any number of classes will do
   return make_synthetic_reader({.sample = expected.sample,
-                                .classes = options.classes > 0 ? options.classes : expected.classes,
+                                .classes = options.classes > 0 ? options.classes
+                                           : by_labels         ? expected.classes
+                                                               : 10,
                                 .train_samples = options.samples,
                                 .validation_samples = options.validation_samples,
                                 .noise = options.noise,
-                                .seed = expected.seed});
+                                .seed = expected.seed,
+                                .target = expected.targets.value_or(Shape())});
 }
 
 /// The files a pattern of the shell (*, ?, [a-z]) stands for, sorted by name; what names a file is none.
@@ -63,18 +68,47 @@ std::unique_ptr<Reader> open_image_folder(const config::DataOptions& options, co
 struct Source {
   std::string_view name;
   std::unique_ptr<Reader> (*open)(const config::DataOptions&, const Expected&);
+  bool has_targets = false;
 };
 
 /// Every data source: one file in this folder and one row here.
 constexpr std::array sources = {
-    Source{"synthetic", open_synthetic}, //
-    Source{"hdf5", open_hdf5},           //
-    Source{"idx", open_idx},             //
-    Source{"cifar", open_cifar},         //
-    Source{"npy", open_npy},             //
-    Source{"npz", open_npz},             //
+    Source{"synthetic", open_synthetic, true}, //
+    Source{"hdf5", open_hdf5, true},           //
+    Source{"idx", open_idx},                   //
+    Source{"cifar", open_cifar},               //
+    Source{"npy", open_npy, true},             //
+    Source{"npz", open_npz, true},             //
     Source{"image_folder", open_image_folder},
 };
+
+[[noreturn]] void refuse_targets(const std::string& source) {
+  std::vector<std::string_view> names;
+  for (const Source& other : sources)
+    if (other.has_targets) names.push_back(other.name);
+  fail("data.source: got \"{}\" for a loss with target = \"targets\" expected one of {}. the other sources have labels "
+       "alone",
+       source, fmt::join(names, ", "));
+}
+
+/// Throws Error for targets that are no finite numbers. Of many, some that are evenly spread are looked at.
+void check_targets(const Reader& reader, const Shape& shape, const std::string& path) {
+  constexpr std::int64_t most_values = std::int64_t{1} << 24;
+  std::vector<double> values(static_cast<std::size_t>(volume(shape)));
+  for (const Split split : {Split::train, Split::validation}) {
+    const bool trains = split == Split::train;
+    const std::int64_t count = trains ? reader.info().train_samples : reader.info().validation_samples;
+    const std::int64_t checked = std::min(count, std::max<std::int64_t>(1, most_values / volume(shape)));
+    for (std::int64_t i = 0; i < checked; ++i) {
+      const std::int64_t id = i * count / checked;
+      reader.read_targets(split, std::span(&id, 1), whole(shape), DType::f64, values.data());
+      for (const double value : values)
+        if (!std::isfinite(value))
+          fail("{}: targets of sample {} to {} with, got {} expected finite numbers", path, id,
+               trains ? "train" : "validate", value);
+    }
+  }
+}
 
 } // namespace
 
@@ -85,8 +119,14 @@ std::vector<std::string_view> source_names() {
 }
 
 std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected) {
-  for (const Source& source : sources)
-    if (source.name == options.source) return source.open(options, expected);
+  for (const Source& source : sources) {
+    if (source.name != options.source) continue;
+    if (expected.targets && !source.has_targets) refuse_targets(options.source);
+    std::unique_ptr<Reader> reader = source.open(options, expected);
+    if (expected.targets && expected.thorough)
+      check_targets(*reader, *expected.targets, options.files.empty() ? options.path : options.files.front());
+    return reader;
+  }
   fail("data.source: got \"{}\" expected one of {}", options.source, fmt::join(source_names(), ", "));
 }
 
@@ -95,6 +135,10 @@ Shape Reader::read_whole(Split split, std::int64_t id, Fit, DType type, std::vec
   out.resize(static_cast<std::size_t>(volume(sample) * size_of(type)));
   read_inputs(split, std::span(&id, 1), whole(sample), type, out.data());
   return sample;
+}
+
+void Reader::read_targets(Split, std::span<const std::int64_t>, const Box&, DType, void*) const {
+  throw Bug("targets of a reader that has none");
 }
 
 } // namespace soybean::data

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,10 @@ public:
   /// One whole sample, and its shape; only images of a size of their own know another Fit than `sample`.
   virtual Shape read_whole(Split split, std::int64_t id, Fit fit, DType type, std::vector<std::byte>& out) const;
   virtual void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const = 0;
+  /// As read_inputs, of the targets; only where Expected::targets asked for them. Labels, too, are there only if it
+  /// asked for them.
+  virtual void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
+                            void* out) const;
 };
 
 /// What the model expects of its data; a reader that reads files checks them against it.
@@ -46,7 +51,9 @@ struct Expected {
   Shape sample;
   std::int64_t classes = 0; ///< labels must be in [0, classes)
   std::uint64_t seed = 1;
-  bool thorough = true; ///< check too what takes long; one rank does it for all
+  bool thorough = true;                        ///< check too what takes long; one rank does it for all
+  bool labels = true;                          ///< samples have labels
+  std::optional<Shape> targets = std::nullopt; ///< of this shape each: samples have targets
 };
 
 /// The names of all sources.
@@ -63,11 +70,13 @@ struct Synthetic {
   std::int64_t validation_samples = 0;
   double noise = 1.0; ///< standard deviation of the noise; prototypes have standard deviation 1
   std::uint64_t seed = 1;
+  Shape target = {}; ///< shape of a sample's targets, where they are asked for
 };
 std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
 
-/// `/train/inputs` [N, …], `/train/labels` [N], and the same under `/validation` if there, of one file after the other.
-/// Splits of at most `cache_bytes` (as fp32) are kept in memory, larger ones are read sample by sample.
+/// `/train/inputs` [N, …], `/train/labels` [N] or `/train/targets` [N, …] or both, and the same under `/validation` if
+/// there, of one file after the other. What takes at most `cache_bytes` (as fp32 or fp64) is kept in memory, what is
+/// larger is read sample by sample.
 std::unique_ptr<Reader> make_hdf5_reader(const std::vector<std::string>& paths, const Expected& expected,
                                          std::int64_t cache_bytes = std::int64_t{256} << 20);
 

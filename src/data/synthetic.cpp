@@ -1,6 +1,7 @@
 // Synthetic samples that can be learnt: element i of sample s of class c is
 //     prototype(c, i) + noise · n(s, i),   both uniform with the named standard deviation,
-// the class a hash of the sample's id. Pure functions of (seed, class or id, index): any rank computes any part.
+// the class a hash of the sample's id. Targets are numbers from 0 to 1, a list of them for every class. Pure functions
+// of (seed, class or id, index): any rank computes any part.
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/philox.hpp"
@@ -62,6 +63,19 @@ public:
 
   void read_labels(Split split, std::span<const std::int64_t> ids, std::int32_t* out) const override {
     for (std::size_t i = 0; i < ids.size(); ++i) out[i] = static_cast<std::int32_t>(class_of(split, ids[i]));
+  }
+
+  void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
+                    void* out) const override {
+    std::int64_t at = 0;
+    for (std::int64_t id : ids) {
+      const philox::Stream targets{options_.seed, hash_text("targets"),
+                                   static_cast<std::uint64_t>(class_of(split, id))};
+      for_each_run(options_.target, part, [&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i)
+          store(type, out, at++, philox::uniform(targets, static_cast<std::uint64_t>(i)));
+      });
+    }
   }
 
 private:

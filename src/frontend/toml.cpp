@@ -70,7 +70,8 @@ public:
                  c == '.';
         });
     if (!good) table.reject("name", "letters, digits, '_', '-' and '.'");
-    for (std::string_view reserved : {"input", "labels", "sample_weights", "hyper", "loss"})
+    for (std::string_view reserved :
+         {"input", "labels", "partner_labels", "shares", "targets", "sample_weights", "hyper", "loss"})
       if (name == reserved) table.reject("name", "another name", fmt::format("'{}' is reserved", name));
     if (names_.contains(name))
       table.reject("name", "a name no other layer has", "layers inside a repeat are best left unnamed");
@@ -251,7 +252,7 @@ public:
   }
 
   /// Appends them after the layers. Without key `input` a loss is of the last layer's result.
-  void add(graph::Graph& graph, Builder& builder) {
+  void add(graph::Graph& graph, Builder& builder, bool mixed) {
     const bool several = model_.has("losses");
     if (!several) builder.expect_all_used();
     for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -264,7 +265,7 @@ public:
     if (top_k_ > 0 && terms_[0].op != "softmax_cross_entropy")
       model_.reject("top_k", "the main loss to be one of classes", "that is the first of the list");
     at(several ? model_.where("losses") : model_.where("loss"),
-       [&] { ops::add_losses(graph, {.terms = terms_, .top_k = top_k_}); });
+       [&] { ops::add_losses(graph, {.terms = terms_, .top_k = top_k_, .mixed = mixed}); });
     if (several) builder.expect_all_used();
   }
 
@@ -283,8 +284,10 @@ private:
       term.label_smoothing = table.real("label_smoothing", 0.0);
       if (term.label_smoothing < 0 || term.label_smoothing > 1) table.reject("label_smoothing", "between 0 and 1");
     } else {
-      term.against_samples =
-          table.word("target", "labels", {.now = {"labels", "input"}, .later = {"targets"}}) == "input";
+      const std::string target = table.word("target", "labels", {.now = {"labels", "input", "targets"}});
+      term.against = target == "input"     ? ops::Against::samples
+                     : target == "targets" ? ops::Against::targets
+                                           : ops::Against::labels;
     }
     return term;
   }
@@ -297,7 +300,7 @@ private:
 
 } // namespace
 
-graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed) {
+graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed, bool mixed) {
   model.known({"name", "input", "layers", "loss", "losses", "top_k", "bias", "init"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
@@ -307,7 +310,7 @@ graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision
   Losses losses(model);
   at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
   builder.add_layers(model, "layers");
-  losses.add(graph, builder);
+  losses.add(graph, builder, mixed);
   graph::verify(graph);
   return graph;
 }

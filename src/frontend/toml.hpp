@@ -10,8 +10,10 @@
 namespace soybean::frontend {
 
 /// The forward graph of one batch. Keys of [model]: name, input, layers, loss, bias, init (src/frontend/README.md lists
-/// those of the layers). `seed` is that of the run, for dropout. Throws Error with file and line, naming the layer
-/// where a shape does not fit. Unknown keys are left to Table::report_unread.
-graph::Graph build_graph(const config::Table& model, std::int64_t batch, DType precision, std::uint64_t seed);
+/// those of the layers). `seed` is that of the run, for dropout; `mixed`: samples come mixed (data.augment). Throws
+/// Error with file and line, naming the layer where a shape does not fit. Unknown keys are left to
+/// Table::report_unread.
+graph::Graph build_graph(const config::Table& model, std::int64_t batch, DType precision, std::uint64_t seed,
+                         bool mixed = false);
 
 } // namespace soybean::frontend

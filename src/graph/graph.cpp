@@ -65,6 +65,12 @@ std::string_view to_string(Role role) {
     return "input";
   case Role::label:
     return "label";
+  case Role::partner_label:
+    return "partner_label";
+  case Role::share:
+    return "share";
+  case Role::target:
+    return "target";
   case Role::sample_weight:
     return "sample_weight";
   case Role::hyper:

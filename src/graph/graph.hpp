@@ -18,10 +18,13 @@ using TensorId = std::int32_t;
 using NodeId = std::int32_t;
 constexpr std::int32_t none = -1;
 
-/// What a tensor is for. Sources (no producer): input, label, sample_weight, hyper, parameter, state.
+/// What a tensor is for. Sources (no producer): what comes with samples, hyper, parameter, state.
 enum class Role : std::uint8_t {
   input,         ///< a batch of samples, from the reader
   label,         ///< class numbers (i32), from the reader
+  partner_label, ///< those of the samples that are mixed into the batch's
+  share,         ///< how much of a mixed sample is its own, from 0 to 1
+  target,        ///< numbers that samples are to give, from the reader
   sample_weight, ///< one factor per row of the batch: the row's share of the mean (1/batch, 0 for padding rows)
   hyper,         ///< a vector of the step's scalars (learning rate, step number): replicated, in a device buffer
   parameter,     ///< a trained weight; its next value is produced by an update node
@@ -32,6 +35,9 @@ enum class Role : std::uint8_t {
   control, ///< scalars (f64) the updates depend on, such as norms of gradients: control traffic
 };
 std::string_view to_string(Role role);
+constexpr bool comes_with_samples(Role role) { ///< has a row for each sample, which the host feeds
+  return role <= Role::sample_weight;
+}
 constexpr bool is_control(Role role) { ///< what it moves is counted apart from data
   return role == Role::metric || role == Role::control;
 }

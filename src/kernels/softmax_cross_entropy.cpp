@@ -21,6 +21,29 @@ struct Columns {
   KOKKOS_INLINE_FUNCTION bool contains(std::int64_t k) const { return k >= 0 && k < classes; }
 };
 
+/// The other label of mixed samples; both pointers nullptr where there are none.
+struct Partners {
+  const std::int32_t* labels = nullptr;
+  const float* shares = nullptr;
+
+  KOKKOS_INLINE_FUNCTION double other_share(std::int64_t row) const {
+    return labels == nullptr ? 0.0 : 1.0 - static_cast<double>(shares[row]);
+  }
+  /// The class that has other_share; a sample's own label without partners.
+  KOKKOS_INLINE_FUNCTION std::int64_t label(std::int64_t row, std::int64_t own) const {
+    return labels == nullptr ? own : labels[row];
+  }
+};
+
+Partners partners_of(const LossInputs& in) {
+  if (in.partners == nullptr) return {};
+  expect(*in.partners, DType::i32);
+  expect(*in.shares, DType::f32);
+  ensure(in.partners->size() == in.logits.extent(0) && in.shares->size() == in.logits.extent(0),
+         "logits, partners and shares have different rows");
+  return {in.partners->as<const std::int32_t>(), in.shares->as<const float>()};
+}
+
 Columns check(const LossInputs& in) {
   expect(in.logits, DType::f32);
   expect(in.weights, DType::f32);
@@ -66,18 +89,22 @@ struct LossRow {
   std::int64_t top_k;
   const float *x, *weights;
   const std::int32_t* labels;
+  Partners partners;
   double* terms;
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t row) const {
     const float* logits = x + row * columns.classes;
     const std::int64_t label = labels[row];
+    const std::int64_t partner = partners.label(row, label);
     const double weight = weights[row];
     double term = 0, right = 0, among = 0;
-    if (weight != 0 && columns.contains(label)) {
+    if (weight != 0 && columns.contains(label) && columns.contains(partner)) {
       const float most = team.max(columns.classes, [&](std::int64_t k) { return logits[k]; });
       const double sum = team.sum(columns.classes, [&](std::int64_t k) { return device::math::exp(logits[k] - most); });
       double goal = logits[columns.physical(label)];
+      if (const double theirs = partners.other_share(row); theirs > 0)
+        goal = (1 - theirs) * goal + theirs * logits[columns.physical(partner)];
       if (smoothing > 0) {
         const double mean =
             team.sum(columns.classes, [&](std::int64_t k) { return logits[k]; }) / static_cast<double>(columns.classes);
@@ -102,6 +129,7 @@ struct GradientRow {
   float smoothing, factor;
   const float *x, *weights;
   const std::int32_t* labels;
+  Partners partners;
   float* dx;
 
   template<class Team>
@@ -118,12 +146,14 @@ struct GradientRow {
       return gradient[k];
     });
     const auto scale = static_cast<float>(static_cast<double>(weight) / sum);
-    const std::int64_t label = labels[row];
+    const std::int64_t label = labels[row], partner = partners.label(row, label);
     const std::int64_t hit = columns.contains(label) ? columns.physical(label) : -1;
-    const float other = weight * smoothing / static_cast<float>(columns.classes), own = weight * (1 - smoothing);
+    const std::int64_t second = columns.contains(partner) ? columns.physical(partner) : -1;
+    const float other = weight * smoothing / static_cast<float>(columns.classes), both = weight * (1 - smoothing);
+    const float theirs = both * static_cast<float>(partners.other_share(row)), own = both - theirs;
     team.each(columns.classes, [&](std::int64_t k) {
       const float share = gradient[k] * scale - other;
-      gradient[k] = k == hit ? share - own : share;
+      gradient[k] = share - (k == hit ? own : 0.0f) - (k == second ? theirs : 0.0f);
     });
   }
 };
@@ -148,7 +178,7 @@ void softmax_cross_entropy(const Exec& exec, const LossInputs& in, const LossOpt
   const auto* labels = in.labels.as<const std::int32_t>();
   auto* terms = static_cast<double*>(scratch); // [row][loss, correct, top]
   device::teams_for(exec, rows, 16 * classes, "soybean::softmax_cross_entropy::rows",
-                    LossRow{columns, options.smoothing, options.top_k, x, weights, labels, terms});
+                    LossRow{columns, options.smoothing, options.top_k, x, weights, labels, partners_of(in), terms});
   float* sums[row_terms] = {results.loss.as<float>(), results.correct.as<float>(),
                             results.top != nullptr ? results.top->as<float>() : nullptr};
   device::channel_sums(
@@ -174,20 +204,29 @@ void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& in, const Lo
   float* dx = dlogits.as<float>();
   device::teams_for(exec, in.logits.extent(0), 16 * columns.classes, "soybean::softmax_cross_entropy_grad::rows",
                     GradientRow{columns, static_cast<float>(options.smoothing), static_cast<float>(options.factor), x,
-                                weights, labels, dx});
+                                weights, labels, partners_of(in), dx});
 }
+
+namespace {
+
+LossInputs inputs_of(const Call& call) {
+  const bool mixed = call.inputs.size() == 5;
+  return {call.inputs[0], call.inputs[1], call.inputs[2], mixed ? &call.inputs[3] : nullptr,
+          mixed ? &call.inputs[4] : nullptr};
+}
+
+} // namespace
 
 void run_softmax_cross_entropy(const Exec& exec, const Call& call) {
   const TensorView* top = call.outputs.size() > 2 ? &call.outputs[2] : nullptr;
-  softmax_cross_entropy(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, loss_options(call.node),
-                        {call.outputs[0], call.outputs[1], top}, call.scratch);
+  softmax_cross_entropy(exec, inputs_of(call), loss_options(call.node), {call.outputs[0], call.outputs[1], top},
+                        call.scratch);
 }
 std::int64_t scratch_softmax_cross_entropy(const Exec& exec, const Call& call) {
-  return loss_scratch(exec, {call.inputs[0], call.inputs[1], call.inputs[2]});
+  return loss_scratch(exec, inputs_of(call));
 }
 void run_softmax_cross_entropy_grad(const Exec& exec, const Call& call) {
-  softmax_cross_entropy_grad(exec, {call.inputs[0], call.inputs[1], call.inputs[2]}, loss_options(call.node),
-                             call.outputs[0]);
+  softmax_cross_entropy_grad(exec, inputs_of(call), loss_options(call.node), call.outputs[0]);
 }
 
 } // namespace soybean::kernels

@@ -10,6 +10,8 @@ struct LossInputs {
   const TensorView& logits;  ///< [B, K]
   const TensorView& labels;  ///< [B] i32, each in [0, K) where the weight is not 0
   const TensorView& weights; ///< [B]; rows of weight 0 count nowhere, whatever they hold
+  /// Of mixed samples: the partners' labels, like labels, and [B], the share of the sample itself.
+  const TensorView *partners = nullptr, *shares = nullptr;
 };
 
 /// Attributes of the node: label_smoothing ε, factor of the gradient, top_k (0: none).
@@ -24,7 +26,8 @@ struct LossResults {
   const TensorView &loss, &correct;
   const TensorView* top = nullptr;
 };
-/// loss = Σ weightᵢ·(logΣexp(xᵢ) − (1 − ε)·xᵢ[labelᵢ] − ε·mean(xᵢ)), correct = number of rows with weight > 0 whose
+/// loss = Σ weightᵢ·(logΣexp(xᵢ) − (1 − ε)·xᵢ[labelᵢ] − ε·mean(xᵢ)), of mixed samples shareᵢ·xᵢ[labelᵢ] +
+/// (1 − shareᵢ)·xᵢ[partnerᵢ] in place of xᵢ[labelᵢ]; correct = number of rows with weight > 0 whose
 /// first maximum is the label, top = number of those with less than top_k classes before the label (greater, or equal
 /// and of a smaller number). A label out of range makes the loss NaN. scratch: loss_scratch(exec, inputs) bytes.
 void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const LossOptions& options,

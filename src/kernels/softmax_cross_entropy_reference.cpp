@@ -12,9 +12,10 @@ namespace {
 
 struct Row {
   double weight = 0;
-  std::int64_t label = 0;
-  double maximum = 0, sum = 0; ///< Σ exp(xₖ − maximum)
-  std::int64_t first = 0;      ///< class of the first maximum
+  std::int64_t label = 0, partner = 0; ///< the sample's own, and what is mixed into it
+  double share = 1;                    ///< of the sample itself
+  double maximum = 0, sum = 0;         ///< Σ exp(xₖ − maximum)
+  std::int64_t first = 0;              ///< class of the first maximum
 };
 
 double logit(const TensorView& logits, std::int64_t row, std::int64_t k) {
@@ -28,7 +29,13 @@ Row read_row(const Call& call, std::int64_t i) {
   row.weight = call.inputs[2].as<double>()[i];
   if (row.weight == 0) return row;
   row.label = call.inputs[1].as<std::int32_t>()[i];
-  ensure(row.label >= 0 && row.label < classes, fmt::format("label {} of {} classes", row.label, classes));
+  row.partner = row.label;
+  if (call.inputs.size() == 5) {
+    row.partner = call.inputs[3].as<std::int32_t>()[i];
+    row.share = call.inputs[4].as<double>()[i];
+  }
+  for (const std::int64_t label : {row.label, row.partner})
+    ensure(label >= 0 && label < classes, fmt::format("label {} of {} classes", label, classes));
   row.maximum = logit(logits, i, 0);
   for (std::int64_t k = 1; k < classes; ++k)
     if (logit(logits, i, k) > row.maximum) row.maximum = logit(logits, i, k), row.first = k;
@@ -45,6 +52,11 @@ void check(const Call& call) {
          "the loss needs all classes of its rows");
   ensure(call.inputs[1].size() == logits.extent(0) && call.inputs[2].size() == logits.extent(0),
          "logits, labels and weights have different rows");
+  if (call.inputs.size() == 3) return;
+  expect(call.inputs[3], DType::i32);
+  expect(call.inputs[4], DType::f64);
+  ensure(call.inputs[3].size() == logits.extent(0) && call.inputs[4].size() == logits.extent(0),
+         "logits, partners and shares have different rows");
 }
 
 } // namespace
@@ -68,7 +80,8 @@ void run_softmax_cross_entropy(const Exec&, const Call& call) {
       mean += other / static_cast<double>(classes);
       if (other > value || (other == value && k < row.label)) ++before;
     }
-    const double goal = (1 - options.smoothing) * value + options.smoothing * mean;
+    const double mixed = row.share == 1 ? value : row.share * value + (1 - row.share) * logit(logits, i, row.partner);
+    const double goal = (1 - options.smoothing) * mixed + options.smoothing * mean;
     loss += row.weight * (row.maximum + std::log(row.sum) - goal);
     if (row.weight > 0 && before < options.top_k) among += 1;
     if (row.weight > 0 && row.first == row.label) correct += 1;
@@ -88,7 +101,8 @@ void run_softmax_cross_entropy_grad(const Exec&, const Call& call) {
     const Row row = read_row(call, i);
     for (std::int64_t k = 0; k < logits.extent(1); ++k) {
       const double softmax = row.weight == 0 ? 0 : std::exp(logit(logits, i, k) - row.maximum) / row.sum;
-      const double goal = other + (k == row.label ? 1 - options.smoothing : 0);
+      const double part = (k == row.label ? row.share : 0) + (k == row.partner ? 1 - row.share : 0);
+      const double goal = other + (1 - options.smoothing) * part;
       dlogits.as<double>()[physical_offset(dlogits, {i, k})] = options.factor * row.weight * (softmax - goal);
     }
   }

@@ -5,6 +5,7 @@
 #include "device/teams.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "ops/losses.hpp"
 
 #include <limits>
 
@@ -117,7 +118,11 @@ void run_split_softmax_loss(const Exec& exec, const Call& call) {
   const auto* labels = call.inputs[4].as<const std::int32_t>();
   const double smoothing = options.smoothing;
   const float* mean = call.node.attributes.has("label_smoothing") ? floats(6) : nullptr;
-  const float* rank = top_k > 0 ? floats(call.inputs.size() - 1) : nullptr;
+  const std::size_t plain = ops::plain_operands(call.node);
+  const bool mixed = call.inputs.size() > plain;
+  const float* rank = top_k > 0 ? floats(plain - 1) : nullptr;
+  const float *partner = mixed ? floats(plain) : nullptr, *shares = mixed ? floats(plain + 2) : nullptr;
+  const auto* partners = mixed ? call.inputs[plain + 1].as<const std::int32_t>() : labels;
   float* logsumexp = call.outputs[2].as<float>();
   auto* terms = static_cast<double*>(call.scratch); // [row][loss, correct, top]
   device::item_for(
@@ -132,8 +137,11 @@ void run_split_softmax_loss(const Exec& exec, const Call& call) {
           total += static_cast<double>(s[p]) * device::math::exp(static_cast<double>(m[p]) - most);
         const double log = most + device::math::log(total), weight = weights[row];
         double goal = target[row];
+        const double theirs = partner == nullptr ? 0.0 : 1.0 - static_cast<double>(shares[row]);
+        if (theirs > 0) goal = (1 - theirs) * goal + theirs * partner[row];
         if (mean != nullptr) goal += smoothing * (mean[row] - goal);
-        const bool known = labels[row] >= 0 && labels[row]<classes, counts = weight> 0 && known;
+        const bool known = labels[row] >= 0 && labels[row] < classes && partners[row] >= 0 && partners[row] < classes;
+        const bool counts = weight > 0 && known;
         double loss = weight == 0 ? 0 : weight * (log - goal);
         if (weight != 0 && !known) loss = std::numeric_limits<double>::quiet_NaN();
         logsumexp[row] = static_cast<float>(log);
@@ -163,6 +171,9 @@ void run_split_softmax_loss_grad(const Exec& exec, const Call& call) {
   expect_alike(call.inputs[0], call.outputs[0]);
   const float *logsumexp = call.inputs[1].as<const float>(), *weights = call.inputs[3].as<const float>();
   const auto* labels = call.inputs[2].as<const std::int32_t>();
+  const bool mixed = call.inputs.size() > 4;
+  const auto* partners = mixed ? call.inputs[4].as<const std::int32_t>() : labels;
+  const float* shares = mixed ? call.inputs[5].as<const float>() : nullptr;
   float* dx = call.outputs[0].as<float>();
   const auto factor = static_cast<float>(options.factor), smoothing = static_cast<float>(options.smoothing);
   const float other = smoothing / static_cast<float>(logits.classes);
@@ -171,7 +182,10 @@ void run_split_softmax_loss_grad(const Exec& exec, const Call& call) {
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t k) {
         const float weight = factor * weights[row],
                     share = device::math::exp(logits.x[row * logits.here + k] - logsumexp[row]);
-        const float goal = other + (logits.first + k == labels[row] ? 1.0f - smoothing : 0.0f);
+        const float own = shares == nullptr ? 1.0f : shares[row];
+        const float part =
+            (logits.first + k == labels[row] ? own : 0.0f) + (logits.first + k == partners[row] ? 1.0f - own : 0.0f);
+        const float goal = other + (1.0f - smoothing) * part;
         dx[row * logits.here + k] = weight == 0 ? 0.0f : weight * (share - goal);
       });
 }

@@ -11,7 +11,7 @@ void run_label_logit(const Exec&, const Call&);   ///< logits, labels → x[labe
 void run_label_rank(const Exec&, const Call&);    ///< logits, x[label], labels → classes here before the label
 void run_split_softmax_loss(const Exec&, const Call&); ///< see ops; → loss, correct, logsumexp[, top]
 std::int64_t scratch_split_softmax_loss(const Exec&, const Call&);
-void run_split_softmax_loss_grad(const Exec&, const Call&); ///< logits, logsumexp, labels, weights → dlogits
+void run_split_softmax_loss_grad(const Exec&, const Call&); ///< logits, logsumexp, labels, weights[, partners, shares]
 
 namespace reference { // f64
 void run_softmax_parts(const Exec&, const Call&);

@@ -2,6 +2,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "kernels/split_softmax.hpp"
+#include "ops/losses.hpp"
 
 #include <fmt/format.h>
 
@@ -75,6 +76,8 @@ void run_split_softmax_loss(const Exec&, const Call& call) {
   const std::int64_t rows = call.inputs[0].extent(0), parts = call.inputs[0].extent(1);
   const std::int64_t classes = call.node.attributes.integer("classes");
   const auto value = [&](std::size_t operand, std::int64_t at) { return call.inputs[operand].as<double>()[at]; };
+  const std::size_t plain = ops::plain_operands(call.node);
+  const bool mixed = call.inputs.size() > plain;
   double loss = 0, correct = 0, among = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t winner = row * parts;
@@ -87,14 +90,20 @@ void run_split_softmax_loss(const Exec&, const Call& call) {
     call.outputs[2].as<double>()[row] = logsumexp;
     if (weight == 0) continue;
     const std::int64_t label = call.inputs[4].as<std::int32_t>()[row];
-    ensure(label >= 0 && label < classes, fmt::format("label {} of {} classes", label, classes));
     double goal = value(3, row);
+    std::int64_t partner = label;
+    if (mixed) {
+      const double share = value(plain + 2, row);
+      if (share != 1) goal = share * goal + (1 - share) * value(plain, row);
+      partner = call.inputs[plain + 1].as<std::int32_t>()[row];
+    }
+    for (const std::int64_t one : {label, partner})
+      ensure(one >= 0 && one < classes, fmt::format("label {} of {} classes", one, classes));
     if (call.node.attributes.has("label_smoothing"))
       goal = (1 - options.smoothing) * goal + options.smoothing * value(6, row);
     loss += weight * (logsumexp - goal);
     if (weight > 0 && value(2, winner) == static_cast<double>(label)) correct += 1;
-    if (weight > 0 && options.top_k > 0 && value(call.inputs.size() - 1, row) < static_cast<double>(options.top_k))
-      among += 1;
+    if (weight > 0 && options.top_k > 0 && value(plain - 1, row) < static_cast<double>(options.top_k)) among += 1;
   }
   *call.outputs[0].as<double>() = loss;
   *call.outputs[1].as<double>() = correct;
@@ -110,8 +119,15 @@ void run_split_softmax_loss_grad(const Exec&, const Call& call) {
   for (std::int64_t row = 0; row < x.extent(0); ++row) {
     const double weight = call.inputs[3].as<double>()[row], logsumexp = call.inputs[1].as<double>()[row];
     const std::int64_t label = call.inputs[2].as<std::int32_t>()[row] - x.box.offsets[1];
+    std::int64_t partner = label;
+    double share = 1;
+    if (call.inputs.size() > 4) {
+      partner = call.inputs[4].as<std::int32_t>()[row] - x.box.offsets[1];
+      share = call.inputs[5].as<double>()[row];
+    }
     for (std::int64_t k = 0; k < x.extent(1); ++k) {
-      const double goal = other + (k == label ? 1 - options.smoothing : 0);
+      const double part = (k == label ? share : 0) + (k == partner ? 1 - share : 0);
+      const double goal = other + (1 - options.smoothing) * part;
       dx.as<double>()[row * x.extent(1) + k] =
           weight == 0 ? 0 : options.factor * weight * (std::exp(logit(x, row, k) - logsumexp) - goal);
     }

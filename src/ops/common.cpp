@@ -80,6 +80,9 @@ bool has_batch(const Graph& graph, graph::TensorId id) {
   switch (tensor.role) {
   case Role::input:
   case Role::label:
+  case Role::partner_label:
+  case Role::share:
+  case Role::target:
   case Role::sample_weight:
     return true;
   case Role::hyper:

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 namespace soybean::ops {
@@ -26,10 +25,33 @@ TensorId source(Graph& graph, Tensor tensor) {
   return found != graph::none ? found : append_source(graph, std::move(tensor));
 }
 
+/// Numbers for every element of the input, laid out as it is. Losses of inputs of one shape but another layout have
+/// sources of their own for the same numbers.
+TensorId targets_like(Graph& graph, const LossTerm& term) {
+  const Tensor& x = graph.tensors[term.input];
+  Tensor wanted{.name = "targets",
+                .shape = x.shape,
+                .units = x.units,
+                .dtype = graph.precision,
+                .role = Role::target,
+                .spatial = x.spatial};
+  const TensorId found = graph::find_tensor(graph, wanted.name);
+  if (found == graph::none) return append_source(graph, std::move(wanted));
+  const Tensor& other = graph.tensors[found];
+  if (other.shape != wanted.shape)
+    fail("{}: target, got targets for shape {} expected {}, that of another loss with targets. samples have targets of "
+         "one shape",
+         where(term.name, term.op), to_string(wanted.shape), to_string(other.shape));
+  if (other.spatial == wanted.spatial && other.units == wanted.units) return found;
+  wanted.name += "." + term.name;
+  return source(graph, std::move(wanted));
+}
+
 /// What a term compares its input with; brings the input into its shape.
 TensorId target_of(Graph& graph, const LossTerm& term, std::int32_t layer, TensorId& input) {
   const Shape shape = graph.tensors[input].shape;
-  if (!term.against_samples)
+  if (term.against == Against::targets) return targets_like(graph, term);
+  if (term.against == Against::labels)
     return source(graph, {.name = "labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::label});
   const TensorId samples = graph::find_tensor(graph, "input");
   const Shape wanted = graph.tensors[samples].shape;
@@ -51,10 +73,16 @@ void check_classes(const std::string& at, const LossTerm& term, std::int64_t cla
     fail("{}: top_k, got {} expected between 2 and {}, the number of classes", at, top_k, classes);
 }
 
+/// What a loss of classes is told of samples; the last two of mixed ones alone.
+struct Known {
+  TensorId labels = graph::none, weights = graph::none, partners = graph::none, shares = graph::none;
+  bool mixed() const { return partners != graph::none; }
+};
+
 /// softmax_cross_entropy as nodes that let the classes be split; results that are metrics.
 std::vector<TensorId> add_split_term(Graph& graph, const LossTerm& term, std::int64_t parts, std::int64_t top_k,
-                                     const std::array<TensorId, 2>& sources, std::int32_t layer) {
-  const TensorId logits = term.input, labels = sources[0], weights = sources[1];
+                                     const Known& known, std::int32_t layer) {
+  const TensorId logits = term.input, labels = known.labels;
   const bool smooth = term.label_smoothing != 0;
   const auto add = [&](const std::string& suffix, const std::string& op, graph::Attributes attributes,
                        std::vector<TensorId> inputs) {
@@ -67,7 +95,7 @@ std::vector<TensorId> add_split_term(Graph& graph, const LossTerm& term, std::in
   std::vector<TensorId> inputs = add(".parts", "softmax_parts", {{"parts", parts}}, {logits});
   const std::vector<TensorId> target =
       add(".target", "label_logit", {{"mean", std::int64_t{smooth}}}, {logits, labels});
-  inputs.insert(inputs.end(), {target[0], labels, weights});
+  inputs.insert(inputs.end(), {target[0], labels, known.weights});
   graph::Attributes attributes{{"classes", graph.tensors[logits].shape[1]}};
   if (smooth) {
     inputs.push_back(target[1]);
@@ -78,12 +106,17 @@ std::vector<TensorId> add_split_term(Graph& graph, const LossTerm& term, std::in
     inputs.push_back(add(".rank", "label_rank", {}, {logits, target[0], labels}).front());
     attributes.set("top_k", top_k);
   }
+  if (known.mixed()) {
+    const TensorId partner =
+        add(".partner", "label_logit", {{"mean", std::int64_t{0}}}, {logits, known.partners}).front();
+    inputs.insert(inputs.end(), {partner, known.partners, known.shares});
+  }
   std::vector<TensorId> results = add("", "split_softmax_loss", std::move(attributes), std::move(inputs));
   results.erase(results.begin() + 2); // logsumexp, for the gradient
   return results;
 }
 
-std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t top_k) {
+std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t top_k, bool mixed) {
   const std::int32_t layer = add_layer_entry(graph, term.name, term.op);
   const std::string at = where(term.name, term.op);
   TensorId input = term.input;
@@ -96,9 +129,17 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
   const TensorId target = target_of(graph, term, layer, input);
   const TensorId weights = source(
       graph, {.name = "sample_weights", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::sample_weight});
+  Known known{.labels = target, .weights = weights};
+  std::vector<TensorId> inputs{input, target, weights};
+  if (classes && mixed) {
+    known.partners = source(
+        graph, {.name = "partner_labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::partner_label});
+    known.shares =
+        source(graph, {.name = "shares", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::share});
+    inputs.insert(inputs.end(), {known.partners, known.shares});
+  }
   const std::int64_t parts = classes ? term.parts.value_or(class_parts(shape[1])) : 1;
-  if (parts > 1 && graph.tensors[input].spatial == 1)
-    return add_split_term(graph, term, parts, top_k, {target, weights}, layer);
+  if (parts > 1 && graph.tensors[input].spatial == 1) return add_split_term(graph, term, parts, top_k, known, layer);
   graph::Attributes attributes;
   if (term.label_smoothing != 0) attributes.set("label_smoothing", term.label_smoothing);
   if (term.weight != 1) attributes.set("factor", term.weight);
@@ -106,7 +147,7 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
   return append(graph, {.name = term.name,
                         .op = term.op,
                         .attributes = std::move(attributes),
-                        .inputs = {input, target, weights},
+                        .inputs = std::move(inputs),
                         .layer = layer});
 }
 
@@ -116,7 +157,7 @@ void add_losses(Graph& graph, const LossesOptions& options) {
   ensure(options.main < options.terms.size(), "losses without a main one");
   std::vector<std::vector<TensorId>> results;
   for (std::size_t i = 0; i < options.terms.size(); ++i)
-    results.push_back(add_term(graph, options.terms[i], i == options.main ? options.top_k : 0));
+    results.push_back(add_term(graph, options.terms[i], i == options.main ? options.top_k : 0, options.mixed));
   graph.logits = options.terms[options.main].input;
   graph.metrics = results[options.main];
   if (options.terms.size() == 1 && options.terms[0].weight == 1) return;
@@ -164,6 +205,17 @@ std::int64_t label_classes(const Graph& graph) {
     }
   }
   return classes;
+}
+
+bool can_be_mixed(const Graph& graph) {
+  bool some = false;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op == "softmax_cross_entropy" || node.op == "split_softmax_loss") some = true;
+    if (node.op != "mse" && node.op != "binary_cross_entropy") continue;
+    const Role role = input(graph, node, 1).role;
+    if (role == Role::label || role == Role::target) return false;
+  }
+  return some;
 }
 
 } // namespace soybean::ops

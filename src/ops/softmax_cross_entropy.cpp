@@ -1,6 +1,8 @@
 // The loss Σ weightᵢ·(logΣexp(xᵢ) − xᵢ[labelᵢ]) and the number of correct rows; with weights of 1/batch it is
 // torch.nn.CrossEntropyLoss. With label_smoothing ε the label's share is 1 − ε + ε/K and every other class's ε/K. Rows
-// (classes) are never split; the sums over samples are partial.
+// (classes) are never split; the sums over samples are partial. Of mixed samples there are two more operands, the
+// partners' labels and the shares of the samples themselves, and xᵢ[labelᵢ] is shareᵢ·xᵢ[labelᵢ] +
+// (1 − shareᵢ)·xᵢ[partnerᵢ].
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -16,7 +18,7 @@ using graph::Role;
 using graph::Tensor;
 
 void check_operands(const Graph& graph, const Node& node) {
-  expect_inputs(node, 3);
+  if (node.inputs.size() != 5) expect_inputs(node, 3);
   expect_rank(graph, node, 0, 2, "put a flatten or dense layer before the loss");
   const Shape rows{input(graph, node, 0).shape[0]};
   const Tensor &labels = input(graph, node, 1), &weights = input(graph, node, 2);
@@ -27,6 +29,11 @@ void check_operands(const Graph& graph, const Node& node) {
          rows[0]);
   ensure(labels.dtype == DType::i32 && weights.dtype == graph.precision,
          fmt::format("the labels or weights of node '{}' have the wrong type", node.name));
+  if (node.inputs.size() == 3) return;
+  const Tensor &partners = input(graph, node, 3), &shares = input(graph, node, 4);
+  ensure(partners.shape == rows && shares.shape == rows && partners.dtype == DType::i32 &&
+             shares.dtype == graph.precision,
+         fmt::format("the partners or shares of node '{}' have the wrong shape or type", node.name));
 }
 
 std::vector<Result> infer(const Graph& graph, const Node& node) {
@@ -54,13 +61,17 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
   return {{.shape = x.shape, .units = x.units, .dtype = graph.precision, .role = role_of(node), .spatial = x.spatial}};
 }
 
+std::string operands_text(const Node& node) {
+  return node.inputs.size() == 5 ? "b k, b, b, b, b -> " : "b k, b, b -> ";
+}
+
 Form form_forward(const Graph& graph, const Node& node) {
   const std::string results = node.outputs.size() == 3 ? "1, 1, 1" : "1, 1";
-  return make_form(graph, node, {.text = "b k, b, b -> " + results, .split = "b", .replicable = true});
+  return make_form(graph, node, {.text = operands_text(node) + results, .split = "b", .replicable = true});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b k, b, b -> b k", .split = "b", .replicable = true});
+  return make_form(graph, node, {.text = operands_text(node) + "b k", .split = "b", .replicable = true});
 }
 
 void gradient(Backward& backward, const Node& node) {

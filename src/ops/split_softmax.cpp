@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
+#include "ops/losses.hpp"
 
 #include <fmt/format.h>
 
@@ -75,10 +76,10 @@ Form form_rank(const Graph& graph, const Node& node) {
 }
 
 /// Operands: max, sum and first of the parts, the label's logit, labels, weights; the mean where there is
-/// label_smoothing, the rank where there is top_k.
+/// label_smoothing, the rank where there is top_k; of mixed samples the partner's logit, partners' labels, shares.
 std::vector<Result> infer_loss(const Graph& graph, const Node& node) {
-  const bool smooth = node.attributes.has("label_smoothing"), top = node.attributes.has("top_k");
-  expect_inputs(node, 6 + (smooth ? 1 : 0) + (top ? 1 : 0));
+  const bool top = node.attributes.has("top_k");
+  if (node.inputs.size() != plain_operands(node) + 3) expect_inputs(node, plain_operands(node));
   std::vector<Result> results{{.suffix = "", .shape = {}, .dtype = graph.precision, .role = Role::metric},
                               {.suffix = ".correct", .shape = {}, .dtype = graph.precision, .role = Role::metric},
                               row_result(graph, node, ".logsumexp")};
@@ -97,16 +98,19 @@ Form form_loss(const Graph& graph, const Node& node) {
   return make_form(graph, node, {.text = text, .split = "b", .replicable = true});
 }
 
-/// Operands: logits, their logsumexp, labels, weights.
+/// Operands: logits, their logsumexp, labels, weights; of mixed samples partners' labels and shares.
 std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
-  expect_inputs(node, 4);
+  if (node.inputs.size() != 6) expect_inputs(node, 4);
   expect_logits(graph, node);
   const Tensor& x = input(graph, node, 0);
   return {{.shape = x.shape, .units = x.units, .dtype = graph.precision, .role = role_of(node)}};
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b k, b, b, b -> b k", .split = "b k", .replicable = true});
+  return make_form(graph, node,
+                   {.text = node.inputs.size() == 6 ? "b k, b, b, b, b, b -> b k" : "b k, b, b, b -> b k",
+                    .split = "b k",
+                    .replicable = true});
 }
 
 void gradient(Backward& backward, const Node& node) {
@@ -115,10 +119,11 @@ void gradient(Backward& backward, const Node& node) {
   graph::Attributes attributes;
   for (const char* name : {"label_smoothing", "factor"})
     if (node.attributes.has(name)) attributes.set(name, node.attributes.real(name));
+  std::vector<TensorId> inputs{logits, node.outputs[2], node.inputs[4], node.inputs[5]};
+  if (const std::size_t plain = plain_operands(node); node.inputs.size() > plain)
+    inputs.insert(inputs.end(), {node.inputs[plain + 1], node.inputs[plain + 2]});
   backward.contribute(node, logits,
-                      {.op = "split_softmax_loss_grad",
-                       .attributes = attributes,
-                       .inputs = {logits, node.outputs[2], node.inputs[4], node.inputs[5]}});
+                      {.op = "split_softmax_loss_grad", .attributes = attributes, .inputs = std::move(inputs)});
 }
 
 void no_gradient(Backward&, const Node&) {} // the loss does it all
@@ -130,6 +135,10 @@ double flops_of(const Graph& graph, const Node& node) {
 }
 
 } // namespace
+
+std::size_t plain_operands(const Node& node) {
+  return std::size_t{6} + (node.attributes.has("label_smoothing") ? 1 : 0) + (node.attributes.has("top_k") ? 1 : 0);
+}
 
 std::vector<Operator> split_softmax_family() {
   return {{"softmax_parts", infer_parts, form_parts, no_gradient, flops_of<4>},

@@ -16,7 +16,7 @@ using graph::TensorId;
 using tiling::Tiling;
 
 bool is_fed(const graph::Tensor& t) {
-  return t.role == Role::input || t.role == Role::label || t.role == Role::sample_weight || t.role == Role::hyper;
+  return graph::comes_with_samples(t.role) || t.role == Role::hyper;
 }
 
 bool is_persistent(const graph::Tensor& t) {

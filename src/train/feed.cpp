@@ -6,18 +6,33 @@ namespace soybean::train {
 
 using graph::Role;
 
+namespace {
+
+data::Content content_of(Role role) {
+  switch (role) {
+  case Role::input:
+    return data::Content::inputs;
+  case Role::label:
+    return data::Content::labels;
+  case Role::target:
+    return data::Content::targets;
+  case Role::sample_weight:
+    return data::Content::weights;
+  default:
+    throw Bug("unexpected fed tensor");
+  }
+}
+
+} // namespace
+
 std::vector<data::Part> fed_parts(const graph::Graph& graph, const runtime::Executor& executor) {
   std::vector<data::Part> parts;
   for (const runtime::Block& block : executor.fed()) {
     const Role role = graph.tensors[block.tensor].role;
     if (role == Role::hyper) continue;
-    const data::Content content = role == Role::input   ? data::Content::inputs
-                                  : role == Role::label ? data::Content::labels
-                                                        : data::Content::weights;
-    ensure(role == Role::input || role == Role::label || role == Role::sample_weight, "unexpected fed tensor");
     Box rows = block.view.box;
     rows.offsets[0] += graph.tensors[block.tensor].first_row;
-    parts.push_back({content, rows, block.view.dtype});
+    parts.push_back({content_of(role), rows, block.view.dtype});
   }
   return parts;
 }

@@ -77,10 +77,14 @@ void check_validation(const Job& job) {
 
 /// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
 std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
-  data::Expected expected{.sample = {job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.begin() + 1,
-                                     job.graph.tensors[graph::find_tensor(job.graph, "input")].shape.end()},
-                          .classes = ops::label_classes(job.graph),
-                          .seed = job.config.train.seed};
+  data::Expected expected{.classes = ops::label_classes(job.graph), .seed = job.config.train.seed, .labels = false};
+  for (const graph::Tensor& tensor : job.graph.tensors) {
+    if (!graph::comes_with_samples(tensor.role) || tensor.first_row > 0) continue;
+    const Shape sample(tensor.shape.begin() + 1, tensor.shape.end());
+    if (tensor.role == graph::Role::input) expected.sample = sample;
+    if (tensor.role == graph::Role::target) expected.targets = sample;
+    if (tensor.role == graph::Role::label) expected.labels = true;
+  }
   std::unique_ptr<data::Reader> reader;
   on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });
   expected.thorough = false;

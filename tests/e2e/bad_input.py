@@ -62,6 +62,12 @@ class BadInput(Case):
             "zero learning rate": dict(text=self.change("lr = 0.05", "lr = 0"), patterns=["lr"]),
             "not built yet": dict(text=self.change('precision = "fp64"', 'precision = "bf16"'),
                                   patterns=["bf16", "not supported yet"]),
+            "targets of another source": dict(
+                text=self.change('loss = "softmax_cross_entropy"', 'loss = { op = "mse", target = "targets" }')
+                .replace('source = "synthetic"\nsamples = 50\nvalidation_samples = 13',
+                         'source = "cifar"\npath = "nowhere"'),
+                patterns=[r'data.source: got "cifar" for a loss with target = "targets" expected one of synthetic, hdf5, '
+                          "npy, npz. the other sources have labels alone"]),
             "bad rate": dict(text=self.change("rate = 0.25", "rate = 1.0"), patterns=["rate"]),
         }
         for name, case in cases.items():

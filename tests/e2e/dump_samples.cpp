@@ -1,7 +1,8 @@
 // Writes what a data source gives, for tests that hold it to other programs' readers.
-//   dump_samples CONFIG.toml CLASSES train|validation OUT
+//   dump_samples CONFIG.toml CLASSES train|validation OUT [TARGETS]
 // CONFIG has [model] input, [data] and [train]. Every sample as the reader gives it, in order; every half of a sample
-// is held to the whole one. OUT: count, number of dims, dims (i64), values (f64), labels (i32).
+// is held to the whole one. TARGETS, as 3x4: samples have targets of that shape and, with CLASSES 0, no labels.
+// OUT: count, number of dims, dims (i64), values (f64), labels (i32); then of targets the same but labels.
 #include "base/error.hpp"
 #include "config/options.hpp"
 #include "data/reader.hpp"
@@ -9,6 +10,8 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +20,13 @@ namespace {
 
 using namespace soybean;
 
-struct Samples {
-  Shape sample;
-  std::vector<double> values;
-  std::vector<std::int32_t> labels;
-};
+using Ids = std::vector<std::int64_t>;
+/// read_inputs or read_targets of a reader.
+using Read = void (data::Reader::*)(data::Split, std::span<const std::int64_t>, const Box&, DType, void*) const;
 
-void check_parts(const data::Reader& reader, data::Split split, std::int64_t id, const double* expected) {
-  const Shape& sample = reader.info().sample;
-  const std::vector<std::int64_t> ids{id};
+void check_parts(const data::Reader& reader, Read read, data::Split split, std::int64_t id, const Shape& sample,
+                 const double* expected) {
+  const Ids ids{id};
   for (std::size_t d = 0; d < sample.size(); ++d)
     for (const auto& [first, count] :
          {std::pair(std::int64_t{0}, sample[d] / 2), std::pair(sample[d] / 2, sample[d] - sample[d] / 2)}) {
@@ -33,7 +34,7 @@ void check_parts(const data::Reader& reader, data::Split split, std::int64_t id,
       part.offsets[d] = first;
       part.extents[d] = count;
       std::vector<float> got(static_cast<std::size_t>(volume(part)));
-      reader.read_inputs(split, ids, part, DType::f32, got.data());
+      (reader.*read)(split, ids, part, DType::f32, got.data());
       std::size_t at = 0;
       std::int64_t inner = 1, outer = 1;
       for (std::size_t e = 0; e < d; ++e) outer *= sample[e];
@@ -45,44 +46,58 @@ void check_parts(const data::Reader& reader, data::Split split, std::int64_t id,
     }
 }
 
-Samples read_all(const data::Reader& reader, data::Split split) {
-  Samples all{reader.info().sample, {}, {}};
-  const std::int64_t count =
-      split == data::Split::train ? reader.info().train_samples : reader.info().validation_samples;
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
-  std::iota(ids.begin(), ids.end(), 0);
-  all.values.resize(static_cast<std::size_t>(count * volume(all.sample)));
-  all.labels.resize(ids.size());
-  reader.read_inputs(split, ids, whole(all.sample), DType::f64, all.values.data());
-  reader.read_labels(split, ids, all.labels.data());
-  for (std::int64_t id = 0; id < count; ++id)
-    check_parts(reader, split, id, all.values.data() + id * volume(all.sample));
-  return all;
+std::vector<double> read_all(const data::Reader& reader, Read read, data::Split split, const Ids& ids,
+                             const Shape& sample) {
+  std::vector<double> values(ids.size() * static_cast<std::size_t>(volume(sample)));
+  (reader.*read)(split, ids, whole(sample), DType::f64, values.data());
+  for (std::int64_t id : ids) check_parts(reader, read, split, id, sample, values.data() + id * volume(sample));
+  return values;
 }
 
-void write(const Samples& all, const std::string& path) {
-  std::ofstream out(path, std::ios::binary);
-  const auto put = [&](const auto& list) {
-    out.write(reinterpret_cast<const char*>(list.data()),
-              static_cast<std::streamsize>(list.size() * sizeof(*list.data())));
-  };
-  std::vector<std::int64_t> header{static_cast<std::int64_t>(all.labels.size()),
-                                   static_cast<std::int64_t>(all.sample.size())};
-  header.insert(header.end(), all.sample.begin(), all.sample.end());
-  put(header);
-  put(all.values);
-  put(all.labels);
-  if (!out.flush()) fail_running("{}: can not be written", path);
+template<class T>
+void put(std::ofstream& out, const std::vector<T>& list) {
+  out.write(reinterpret_cast<const char*>(list.data()), static_cast<std::streamsize>(list.size() * sizeof(T)));
+}
+
+void put_values(std::ofstream& out, std::size_t count, const Shape& sample, const std::vector<double>& values) {
+  Ids header{static_cast<std::int64_t>(count), static_cast<std::int64_t>(sample.size())};
+  header.insert(header.end(), sample.begin(), sample.end());
+  put(out, header);
+  put(out, values);
+}
+
+void dump_split(const data::Reader& reader, data::Split split, const data::Expected& expected, std::ofstream& out) {
+  const data::Info& info = reader.info();
+  Ids ids(static_cast<std::size_t>(split == data::Split::train ? info.train_samples : info.validation_samples));
+  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<std::int32_t> labels(ids.size());
+  if (expected.labels) reader.read_labels(split, ids, labels.data());
+  put_values(out, ids.size(), info.sample, read_all(reader, &data::Reader::read_inputs, split, ids, info.sample));
+  put(out, labels);
+  if (expected.targets)
+    put_values(out, ids.size(), *expected.targets,
+               read_all(reader, &data::Reader::read_targets, split, ids, *expected.targets));
+}
+
+Shape shape_of(const std::string& text) {
+  Shape shape;
+  std::istringstream in(text);
+  for (std::string extent; std::getline(in, extent, 'x');) shape.push_back(std::stoll(extent));
+  return shape;
 }
 
 void run(const std::vector<std::string>& arguments) {
   if (arguments.size() < 4) fail("dump_samples: got {} arguments expected at least 4", arguments.size());
   const config::Table root = config::Table::parse(config::read_file(arguments[0]), arguments[0]);
   const config::RunConfig config = config::read_run_config(root);
-  const data::Expected expected{root.table("model").integers("input", config::required), std::stoll(arguments[1]),
-                                config.train.seed};
+  data::Expected expected{root.table("model").integers("input", config::required), std::stoll(arguments[1]),
+                          config.train.seed};
+  if (arguments.size() > 4) expected.targets = shape_of(arguments[4]);
+  expected.labels = expected.classes > 0;
   const auto reader = data::open_reader(config.data, expected);
-  write(read_all(*reader, arguments[2] == "train" ? data::Split::train : data::Split::validation), arguments[3]);
+  std::ofstream out(arguments[3], std::ios::binary);
+  dump_split(*reader, arguments[2] == "train" ? data::Split::train : data::Split::validation, expected, out);
+  if (!out.flush()) fail_running("{}: can not be written", arguments[3]);
 }
 
 } // namespace

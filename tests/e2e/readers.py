@@ -27,25 +27,33 @@ class Reading(Case):
         self.set = self.folder / "set"
         self.set.mkdir()
 
-    def dump(self, source, shape, split="train", classes=10, path=None, data="", expect=0):
-        """What the reader gives: (inputs, labels), or with `expect` the text of its error."""
+    def dump(self, source, shape, split="train", classes=10, path=None, data="", expect=0, targets=None):
+        """What the reader gives: (inputs, labels), or with `expect` the text of its error. With the shape of `targets`
+        (inputs, labels, targets)."""
         config = self.folder / "config.toml"
         config.write_text(
             f"[model]\ninput = {list(shape)}\n[data]\nsource = \"{source}\"\n"
             + (f"path = {path!r}\n" if isinstance(path, list) else f'path = "{path or self.set}"\n')
             + f"batch = 4\n{data}\n[train]\nsteps = 1\n")
         out = self.folder / "samples.bin"
-        done = self.run_program(0, config, classes, split, out, program="dump_samples")
+        of_targets = ["x".join(map(str, targets))] if targets else []
+        done = self.run_program(0, config, classes, split, out, *of_targets, program="dump_samples")
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         if expect:
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             return done.stderr.strip()
         raw = out.read_bytes()
-        count, dims = struct.unpack_from("<2q", raw)
-        sample = struct.unpack_from(f"<{dims}q", raw, 16)
+        values, at = self.unpacked(raw, 0)
+        labels = numpy.frombuffer(raw, "i4", len(values), at)
+        return (values, labels, self.unpacked(raw, at + labels.nbytes)[0]) if targets else (values, labels)
+
+    def unpacked(self, raw, at):
+        """The array that begins at byte `at`, and where it ends."""
+        count, dims = struct.unpack_from("<2q", raw, at)
+        sample = struct.unpack_from(f"<{dims}q", raw, at + 16)
         size = int(numpy.prod(sample, dtype=int)) * count
-        values = numpy.frombuffer(raw, "f8", size, 16 + 8 * dims).reshape(count, *sample)
-        return values, numpy.frombuffer(raw, "i4", count, 16 + 8 * dims + 8 * size)
+        at += 16 + 8 * dims
+        return numpy.frombuffer(raw, "f8", size, at).reshape(count, *sample), at + 8 * size
 
     def check(self, inputs, labels, source, shape, **options):
         got, classes = self.dump(source, shape, **options)
@@ -336,6 +344,95 @@ class Hdf5(Reading):
         self.refuse("data.path, got [] (array) expected the paths of HDF5 files", source="hdf5", path=[])
         self.refuse("expected paths of files", source="hdf5", path=["set/part-1.h5", ""])
         self.refuse("data.path[1], got 3 (integer) expected a string", source="hdf5", path=["set/part-1.h5", 3])
+
+
+class Targets(Reading):
+    """Numbers that come with the samples; CLASSES = 0: no labels."""
+
+    def compare(self, wanted, shape, **options):
+        got = self.dump(shape=(2, 3), targets=shape, **options)
+        self.assertEqual(got[2].shape, (len(wanted), *shape))
+        self.assertTrue((got[2] == wanted.reshape(got[2].shape)).all())
+        return got
+
+    def test_every_source(self):
+        import h5py
+
+        for kind in ("<f4", "<f8", ">f4"):
+            for shape, stored in (((3,), (3,)), ((1,), ()), ((1,), (1,)), ((2, 3, 4), (2, 3, 4)), ((2, 1, 4), (2, 4))):
+                with self.subTest(kind=kind, shape=shape, stored=stored):
+                    inputs, labels = self.values("f4", (6, 2, 3)), self.random.randint(0, 10, 6)
+                    targets = self.values(kind, (6, *stored))
+                    with h5py.File(self.set / "set.h5", "w") as file:
+                        for split, rows in (("train", slice(None)), ("validation", slice(4))):
+                            file[f"{split}/inputs"], file[f"{split}/labels"] = inputs[rows], labels[rows]
+                            file[f"{split}/targets"] = targets[rows]
+                    arrays = dict(x_train=inputs, train_targets=targets, train_labels=labels, x_val=inputs[:4],
+                                  y_val=targets[:4], val_labels=labels[:4])
+                    numpy.savez(self.folder / "set.npz", **arrays)
+                    for name, array in arrays.items():
+                        numpy.save(self.set / f"{name}.npy", array)
+                    for source, path in (("hdf5", self.set / "set.h5"), ("npz", self.folder / "set.npz"), ("npy", None)):
+                        for split, count in (("train", 6), ("validation", 4)):
+                            got = self.compare(targets[:count], shape, source=source, path=path, split=split)
+                            self.assertEqual(got[1].tolist(), labels[:count].tolist())
+                            self.compare(targets[:count], shape, source=source, path=path, split=split, classes=0)
+
+    def test_in_place_of_labels(self):
+        import h5py
+
+        inputs, targets = self.values("f4", (6, 2, 3)), self.values("f8", (6, 4))
+        with h5py.File(self.set / "a.h5", "w") as file:
+            file["train/inputs"], file["train/targets"] = inputs[:2], targets[:2]
+        with h5py.File(self.set / "b.h5", "w") as file:
+            file["train/inputs"], file["train/targets"] = inputs[2:], targets[2:]
+        numpy.savez(self.folder / "set.npz", x_train=inputs, y_train=targets)
+        for source, path in (("hdf5", self.set / "*.h5"), ("npz", self.folder / "set.npz")):
+            self.compare(targets, (4,), source=source, path=path, classes=0)
+        self.refuse("a.h5", "train/labels", source="hdf5", shape=(2, 3), path=self.set / "*.h5")
+
+    def test_bad_ones(self):
+        import h5py
+
+        inputs, targets = self.values("f4", (6, 2, 3)), self.values("f8", (6, 4))
+        path = self.set / "set.h5"
+
+        def refuse(array, hdf5, numpys=None):
+            path.unlink(missing_ok=True)
+            with h5py.File(path, "w") as file:
+                file["train/inputs"] = inputs
+                if array is not None:
+                    file["train/targets"] = array
+            for name in ("train_inputs", "train_targets"):
+                (self.set / f"{name}.npy").unlink(missing_ok=True)
+            numpy.save(self.set / "train_inputs.npy", inputs)
+            if array is not None:
+                numpy.save(self.set / "train_targets.npy", array)
+            options = dict(shape=(2, 3), targets=(4,), classes=0)
+            self.refuse(f"{path}: ", hdf5, source="hdf5", path=path, **options)
+            self.refuse(numpys or hdf5, source="npy", **options)
+
+        refuse(None, "train/targets", "got no array train_targets or y_train expected one")
+        refuse(targets[:5], "got 5 targets expected 6, one for each sample")
+        refuse(targets[:, :3], "got targets of shape 3 expected 4 as what the loss is of")
+        refuse(targets[:, :, None, None] * numpy.ones((1, 1, 2, 2)), "got targets of shape 4x2x2 expected 4 as what")
+        refuse(targets.astype("i4"), "got integers of shape 6x4 expected targets, reals of shape [samples, …]. store "
+               "float32 or float64")
+        refuse(targets.astype("c16"), "expected targets, reals of shape", "got elements of type <c16")
+        bad = targets.copy()
+        bad[4, 2] = numpy.nan
+        refuse(bad, "targets of sample 4 to train with, got nan expected finite numbers")
+        bad[4, 2] = -numpy.inf
+        refuse(bad, "targets of sample 4 to train with, got -inf expected finite numbers")
+        whole = (self.set / "train_targets.npy").read_bytes()
+        (self.set / "train_targets.npy").write_bytes(whole[:-8])
+        self.refuse("train_targets.npy: got 184 bytes of elements expected 192", "it is truncated", source="npy",
+                    shape=(2, 3), targets=(4,), classes=0)
+        path.write_bytes(path.read_bytes()[:-100])
+        self.refuse(str(path), source="hdf5", path=path, shape=(2, 3), targets=(4,), classes=0)
+        for source in ("idx", "cifar", "image_folder"):
+            self.refuse(f'data.source: got "{source}" for a loss with target = "targets" expected one of synthetic, hdf5, '
+                        "npy, npz. the other sources have labels alone", source=source, shape=(3, 32, 32), targets=(4,))
 
 
 class ImageFolder(Reading):

@@ -51,14 +51,15 @@ class Run:
         return (weights * F.cross_entropy(logits, labels, reduction="none")).sum()
 
 
-def case(name, layers, sample=(3, 3, 2), batch=2, model=""):
-    """Decorates f(run) -> logits [B, K], or the loss itself (a scalar). `layers` are TOML tables, one string."""
+def case(name, layers, sample=(3, 3, 2), batch=2, model="", mixed=False):
+    """Decorates f(run) -> logits [B, K], or the loss itself (a scalar). `layers` are TOML tables, one string. `mixed`: of
+    samples that are mixed with partners."""
 
     def add(f):
         text = f"input = {list(sample)}\n{model}layers = [\n{layers}\n]\n"
         if "loss" not in model:
             text += 'loss = "softmax_cross_entropy"\n'
-        CASES.append((name, text, sample, batch, f))
+        CASES.append((name, text, sample, batch, f, mixed))
         return f
 
     return add
@@ -406,6 +407,54 @@ def _(run):
     return F.cross_entropy(y, labels, label_smoothing=0.1)
 
 
+def mixed(run, y, classes, **options):
+    """share·(cross-entropy of the label) + (1 − share)·(that of the partner's); shares of three digits."""
+    labels = labels_of(run, classes)
+    partners = run.inputs["partner_labels"] = torch.randint(classes, (run.batch,), generator=run.generator)
+    partners[0] = labels[0]
+    shares = run.source("shares", run.batch, low=0.0, high=1.0)
+    shares[-1] = 1
+    run.values["loss.correct"] = (y.argmax(1) == labels).sum()
+    own, other = (F.cross_entropy(y, t, reduction="none", **options) for t in (labels, partners))
+    return (shares * own + (1 - shares) * other).mean()
+
+
+@case("mixed_samples", HEAD % 5, sample=(4,), batch=6, mixed=True,
+      model='loss = { op = "softmax_cross_entropy", label_smoothing = 0.15 }\n')
+def _(run):
+    return mixed(run, head(run, "y", run.x, 5), 5, label_smoothing=0.15)
+
+
+@case("mixed_samples_of_many_classes", HEAD % 256, sample=(1,), batch=3, mixed=True, model="top_k = 60\n")
+def _(run):
+    y = head(run, "y", run.x, 256)
+    loss = mixed(run, y, 256)
+    run.values["loss.top60"] = (y.topk(60, 1).indices == run.inputs["labels"][:, None]).any(1).sum()
+    return loss
+
+
+@case("mse_of_targets", HEAD % 3, sample=(4,), batch=5, model='loss = { op = "mse", target = "targets" }\n')
+def _(run):
+    run.inputs["sample_weights"] = torch.full((run.batch,), 1 / run.batch)
+    return F.mse_loss(head(run, "y", run.x, 3), run.source("targets", run.batch, 3))
+
+
+@case("mse_of_target_images", '  { op = "tanh" },', sample=(2, 3, 4), model='loss = { op = "mse", target = "targets" }\n')
+def _(run):
+    run.inputs["sample_weights"] = torch.full((run.batch,), 1 / run.batch)
+    return F.mse_loss(torch.tanh(run.x), run.source("targets", run.batch, 2, 3, 4))
+
+
+@case("binary_cross_entropy_of_targets", HEAD % 4, sample=(3,), batch=5,
+      model='loss = { op = "binary_cross_entropy", target = "targets" }\n')
+def _(run):
+    run.inputs["sample_weights"] = torch.full((run.batch,), 1 / run.batch)
+    y = head(run, "y", run.x, 4)
+    targets = run.source("targets", run.batch, 4, low=0.0, high=1.0)
+    run.values["loss.correct"] = ((y > 0) == (targets > 0.5)).sum() / 4
+    return F.binary_cross_entropy_with_logits(y, targets)
+
+
 @case("mse_of_one_value", HEAD % 1, sample=(4,), batch=5, model='loss = "mse"\n')
 def _(run):
     return F.mse_loss(head(run, "y", run.x, 1), labels_of(run, 9)[:, None].double())
@@ -465,7 +514,7 @@ def numbers(tensor):
     return [v if isinstance(v, int) else float(f"{v:.16g}") for v in tensor.detach().flatten().tolist()]
 
 
-def compute(name, text, sample, batch, f):
+def compute(name, text, sample, batch, f, mixed):
     run = Run(name, sample, batch)
     result = f(run)
     loss = result if result.dim() == 0 else run.classes(result)
@@ -473,7 +522,7 @@ def compute(name, text, sample, batch, f):
     gradients = torch.autograd.grad(loss, [run.parameters[n] for n in names])
     run.values["loss"] = loss
     each = lambda tensors: {n: numbers(t) for n, t in tensors.items()}
-    return {"model": text, "batch": batch, "inputs": each(run.inputs), "values": each(run.values),
+    return {"model": text, "batch": batch, **({"mixed": True} if mixed else {}), "inputs": each(run.inputs), "values": each(run.values),
             "gradients": each(dict(zip(names, gradients))), "evaluated": each(run.evaluated)}
 
 

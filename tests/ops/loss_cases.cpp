@@ -55,13 +55,50 @@ Graph bce_one_hot_image(DType precision, const Sizes& s) {
 Graph mse_samples(DType precision, const Sizes& s) {
   Graph graph = start(precision);
   const TensorId x = scaled_images(graph, s);
-  return trained_for(graph, {.terms = {{.op = "mse", .input = x, .against_samples = true}}});
+  return trained_for(graph, {.terms = {{.op = "mse", .input = x, .against = ops::Against::samples}}});
 }
 Graph bce_samples(DType precision, const Sizes& s) {
   Graph graph = start(precision);
   const TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
   const TensorId y = ops::dense_layer(graph, "y", x, {.units = s.channels * s.height * s.width});
-  return trained_for(graph, {.terms = {{.op = "binary_cross_entropy", .input = y, .against_samples = true}}});
+  return trained_for(graph, {.terms = {{.op = "binary_cross_entropy", .input = y, .against = ops::Against::samples}}});
+}
+
+/// Numbers of images, of their flattened form, and of features, in one graph the same ones.
+Graph on_targets(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId flat = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
+  const TensorId y = ops::dense_layer(graph, "y", flat, {.units = s.channels * s.height * s.width});
+  return trained_for(
+      graph, {.terms = {{.name = "main", .op = "mse", .input = y, .against = ops::Against::targets},
+                        {.name = "image", .op = "mse", .input = flat, .weight = 2, .against = ops::Against::targets},
+                        {.name = "bits",
+                         .op = "binary_cross_entropy",
+                         .input = y,
+                         .weight = 0.5,
+                         .against = ops::Against::targets}}});
+}
+Graph on_image_targets(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = scaled_images(graph, s);
+  return trained_for(graph, {.terms = {{.op = "mse", .input = x, .against = ops::Against::targets}}});
+}
+
+/// Mixed samples: logits of a flattened image, plain ones, and the loss in steps.
+Graph mixed(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
+  return trained_for(graph, {.terms = {{.input = x, .label_smoothing = 0.2}}, .top_k = 3, .mixed = true});
+}
+Graph split_mixed(DType precision, const Sizes& s) {
+  Graph graph = start(precision);
+  const TensorId x = ops::flatten_layer(graph, "flat", scaled_images(graph, s));
+  const TensorId y = ops::dense_layer(graph, "y", x, {.units = 12});
+  return trained_for(graph, {.terms = {{.name = "main", .input = y, .label_smoothing = 0.2, .parts = 4},
+                                       {.name = "plain", .input = y, .weight = 0.5, .parts = 6},
+                                       {.name = "whole", .input = y, .weight = 0.2, .parts = 1}},
+                             .top_k = 3,
+                             .mixed = true});
 }
 
 Graph several(DType precision, const Sizes& s) {
@@ -69,21 +106,32 @@ Graph several(DType precision, const Sizes& s) {
   const TensorId x = scaled_images(graph, s), flat = ops::flatten_layer(graph, "flat", x);
   const TensorId aux = ops::dense_layer(graph, "aux", flat, {.units = s.units + 2});
   const TensorId y = ops::dense_layer(graph, "y", ops::activate(graph, "tanh", aux), {.units = s.units + 2});
-  return trained_for(graph, {.terms = {{.name = "help", .input = aux, .weight = 0.3, .label_smoothing = 0.1},
-                                       {.name = "main", .input = y},
-                                       {.name = "shape", .op = "mse", .input = x, .weight = 2, .against_samples = true},
-                                       {.name = "bits", .op = "binary_cross_entropy", .input = y, .weight = 0.5}},
-                             .main = 1,
-                             .top_k = 2});
+  return trained_for(
+      graph, {.terms = {{.name = "help", .input = aux, .weight = 0.3, .label_smoothing = 0.1},
+                        {.name = "main", .input = y},
+                        {.name = "shape", .op = "mse", .input = x, .weight = 2, .against = ops::Against::samples},
+                        {.name = "bits", .op = "binary_cross_entropy", .input = y, .weight = 0.5}},
+              .main = 1,
+              .top_k = 2});
 }
 
 } // namespace
 
 const std::vector<Case>& loss_cases() {
   static const std::vector<Case> all = {
-      {"smoothed_top_k", smoothed_top_k}, {"split_softmax", split_softmax}, {"mse_one_hot", mse_one_hot},
-      {"mse_values", mse_values},         {"bce_one_hot", bce_one_hot},     {"bce_one_hot_image", bce_one_hot_image},
-      {"mse_samples", mse_samples},       {"bce_samples", bce_samples},     {"several_losses", several},
+      {"smoothed_top_k", smoothed_top_k},
+      {"split_softmax", split_softmax},
+      {"mse_one_hot", mse_one_hot},
+      {"mse_values", mse_values},
+      {"bce_one_hot", bce_one_hot},
+      {"bce_one_hot_image", bce_one_hot_image},
+      {"on_targets", on_targets},
+      {"on_image_targets", on_image_targets},
+      {"mixed", mixed},
+      {"split_mixed", split_mixed},
+      {"mse_samples", mse_samples},
+      {"bce_samples", bce_samples},
+      {"several_losses", several},
   };
   return all;
 }

@@ -71,7 +71,8 @@ Graph with_factor(const Graph& model) {
 
 Graph build(const json& given) {
   const config::Table root = config::Table::parse("[model]\n" + given["model"].get<std::string>(), "case.toml");
-  Graph graph = with_factor(frontend::build_graph(root.table("model"), given["batch"], DType::f64, 1));
+  Graph graph =
+      with_factor(frontend::build_graph(root.table("model"), given["batch"], DType::f64, 1, given.contains("mixed")));
   root.report_unread();
   ops::add_backward_and_update(graph, {});
   ops::verify(graph);

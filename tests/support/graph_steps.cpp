@@ -33,9 +33,13 @@ float fed_value(const graph::Graph& graph, const graph::Tensor& t, std::int64_t 
   const double draw =
       philox::uniform({17, hash_text(t.name), static_cast<std::uint64_t>(step)}, static_cast<std::uint64_t>(index));
   switch (t.role) {
+  case Role::share: // some samples are not mixed
+    return draw < 0.2 ? 1.0f : static_cast<float>(draw);
   case Role::input:
+  case Role::target:
     return static_cast<float>(2 * draw - 1);
   case Role::label:
+  case Role::partner_label:
     return static_cast<float>(std::floor(draw * static_cast<double>(graph.tensors[graph.logits].shape[1])));
   case Role::sample_weight: // some rows are padding
     return draw < 0.2 ? 0.0f : 1.0f / static_cast<float>(t.shape[0]);

@@ -118,7 +118,10 @@ namespace {
 double source_value(const Graph& graph, const Tensor& tensor, const philox::Stream& stream, std::int64_t i) {
   const double draw = philox::uniform(stream, static_cast<std::uint64_t>(i));
   switch (tensor.role) {
+  case Role::share: // some samples are not mixed
+    return i == 0 ? 1 : static_cast<float>(draw);
   case Role::label:
+  case Role::partner_label:
     return std::floor(draw * static_cast<double>(graph.tensors[graph.logits].shape[1]));
   case Role::sample_weight:
     return tensor.shape[0] > 1 && i == tensor.shape[0] - 1 ? 0 : 1 / static_cast<double>(tensor.shape[0]);

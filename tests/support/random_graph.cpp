@@ -345,10 +345,13 @@ private:
     const std::int64_t classes = shape(x)[1];
     ops::LossesOptions options{.terms = {{.input = x}}};
     ops::LossTerm& main = options.terms[0];
-    if (chance(20))
+    if (chance(20)) {
       main.op = chance(50) ? "mse" : "binary_cross_entropy";
-    else if (chance(20))
+      if (chance(40)) main.against = ops::Against::targets;
+    } else if (chance(20)) {
       main.label_smoothing = 0.1;
+    }
+    options.mixed = chance(25);
     if (main.op == "softmax_cross_entropy" && graph_.tensors[x].spatial == 1 && chance(40)) {
       std::int64_t parts = between(2, 5);
       while (classes % parts != 0) --parts;

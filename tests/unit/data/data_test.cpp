@@ -255,6 +255,54 @@ TEST(Bytes, AFileThatBecomesShorterIsNamed) {
   std::filesystem::remove(path);
 }
 
+TEST(Targets, OfSyntheticSamplesBelongToTheirClasses) {
+  Synthetic options = small_set();
+  options.target = {2, 3};
+  const auto reader = make_synthetic_reader(options);
+  std::vector<std::int64_t> ids(20);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<std::int32_t> labels(20);
+  std::vector<double> targets(20 * 6);
+  reader->read_labels(Split::train, ids, labels.data());
+  reader->read_targets(Split::train, ids, whole(options.target), DType::f64, targets.data());
+  const auto of = [&](std::size_t i) { return std::vector<double>(&targets[6 * i], &targets[6 * i] + 6); };
+  std::set<double> seen(targets.begin(), targets.end());
+  EXPECT_EQ(seen.size(), 6 * std::set<std::int32_t>(labels.begin(), labels.end()).size());
+  EXPECT_GE(*seen.begin(), 0);
+  EXPECT_LT(*seen.rbegin(), 1);
+  for (std::size_t i = 1; i < 20; ++i) EXPECT_EQ(of(i) == of(0), labels[i] == labels[0]);
+}
+
+TEST(Targets, ArriveRowByRowAsTheSamples) {
+  Synthetic options = small_set();
+  options.target = {5};
+  const auto reader = make_synthetic_reader(options);
+  config::DataOptions scaled; // does not concern targets
+  scaled.normalise.scale = 2;
+  const Order order{20, 6, 3, true};
+  const std::vector<Part> parts{{Content::targets, {{0, 0}, {6, 5}}, DType::f64},
+                                {Content::targets, {{2, 1}, {3, 2}}, DType::f32},
+                                {Content::targets, {{6, 0}, {0, 5}}, DType::f32}};
+  Batch batch;
+  BatchSource::training(*reader, scaled, order, 2).read(4, parts, batch);
+  const auto* all = reinterpret_cast<const double*>(batch.parts[0].data());
+  const auto* some = reinterpret_cast<const float*>(batch.parts[1].data());
+  for (std::int64_t row = 0; row < 6; ++row) {
+    const std::int64_t id = sample_at(order, 4, row);
+    std::vector<double> expected(5);
+    reader->read_targets(Split::train, std::span(&id, 1), whole(options.target), DType::f64, expected.data());
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(all[row * 5 + i], expected[i]);
+  }
+  for (int row = 0; row < 3; ++row)
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(some[row * 2 + i], static_cast<float>(all[(row + 2) * 5 + i + 1]));
+  EXPECT_TRUE(batch.parts[2].empty());
+  BatchSource::validation(*reader, scaled, 6).read(1, parts, batch); // sample 6, then padding
+  for (int row = 1; row < 6; ++row)
+    for (int i = 0; i < 5; ++i)
+      EXPECT_EQ(reinterpret_cast<const double*>(batch.parts[0].data())[row * 5 + i],
+                reinterpret_cast<const double*>(batch.parts[0].data())[i]);
+}
+
 class BrokenReader : public Reader {
 public:
   const Info& info() const override { return info_; }

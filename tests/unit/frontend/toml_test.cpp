@@ -410,6 +410,12 @@ TEST(BuildGraph, ALossMayHaveKeys) {
   EXPECT_EQ(names(decoder), "flatten_1 dense_1 dense_1.bias_add loss.image loss ");
   EXPECT_EQ(decoder.metrics.size(), 1U);
   EXPECT_EQ(graph::find_tensor(decoder, "labels"), graph::none);
+  const Graph regression =
+      build("{ op = \"max_pool\", kernel = 2 },\n", "loss = { op = \"mse\", target = \"targets\" }\n");
+  const graph::Tensor& targets = regression.tensors[graph::find_tensor(regression, "targets")];
+  EXPECT_EQ(targets.shape, (Shape{4, 2, 3, 3}));
+  EXPECT_EQ(targets.spatial, 9);
+  EXPECT_EQ(regression.metrics.size(), 1U);
 }
 
 TEST(BuildGraphErrors, Losses) {
@@ -429,9 +435,14 @@ TEST(BuildGraphErrors, Losses) {
             "repeat are best left unnamed");
   EXPECT_EQ(loss("losses = [{ op = \"softmax_cross_entropy\", label_smoothing = 1.5 }]"),
             "m.toml:8: model.losses[0].label_smoothing, got 1.5 (number) expected between 0 and 1");
-  EXPECT_EQ(loss("losses = [{ op = \"mse\", target = \"targets\" }]"),
-            "m.toml:8: model.losses[0].target, got \"targets\" (string) expected one of labels, input. \"targets\" is "
-            "not supported yet");
+  EXPECT_EQ(loss("losses = [{ op = \"mse\", target = \"target\" }]"),
+            "m.toml:8: model.losses[0].target, got \"target\" (string) expected one of labels, input, targets. did you "
+            "mean \"targets\"?");
+  EXPECT_EQ(
+      loss("losses = [{ op = \"mse\", target = \"targets\" }, { op = \"mse\", input = \"f\", target = "
+           "\"targets\" }]"),
+      "m.toml:8: layer 'loss_2' (mse): target, got targets for shape 4x72 expected 4x3, that of another loss with "
+      "targets. samples have targets of one shape");
   EXPECT_EQ(loss("losses = [{ op = \"softmax_cross_entropy\" }]"),
             "m.toml:5: layer 'aux', got no layer that uses it expected one. name it in the inputs of a later layer, or "
             "remove it");
