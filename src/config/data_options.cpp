@@ -82,14 +82,17 @@ void read_jitter(const Table& table, AugmentStep& step) {
     table.reject("brightness", "a number above 0 for one of brightness, contrast, saturation, hue");
 }
 
+void read_chance(const Table& table, AugmentStep& step) {
+  step.p = real_at_least(table, "p", step.p, 0);
+  if (step.p > 1) table.reject("p", "at most 1");
+}
+
 AugmentStep read_step(const Table& table, bool own_sizes) {
   AugmentStep step;
-  step.op =
-      table.word("op", required,
-                 {.now = {"flip", "crop", "resized_crop", "colour_jitter", "cutout"}, .later = {"mixup", "cutmix"}});
+  step.op = table.word("op", required,
+                       {.now = {"flip", "crop", "resized_crop", "colour_jitter", "cutout", "mixup", "cutmix"}});
   if (step.op == "flip") {
-    step.p = real_at_least(table, "p", step.p, 0);
-    if (step.p > 1) table.reject("p", "at most 1");
+    read_chance(table, step);
     step.vertical = table.boolean("vertical", step.vertical);
   } else if (step.op == "crop") {
     step.padding = table.pair("padding", step.padding, from_zero);
@@ -100,8 +103,12 @@ AugmentStep read_step(const Table& table, bool own_sizes) {
     step.ratio = read_range(table, "ratio", step.ratio);
   } else if (step.op == "colour_jitter") {
     read_jitter(table, step);
-  } else {
+  } else if (step.op == "cutout") {
     step.size = table.integer("size", required, from_one);
+  } else {
+    step.p = 1;
+    read_chance(table, step);
+    step.alpha = positive(table, "alpha", step.alpha);
   }
   return step;
 }
@@ -111,13 +118,24 @@ std::vector<AugmentStep> read_augment(const Table& table, const std::string& sou
   if (!table.has("augment")) return steps;
   for (const Table& step : table.tables("augment")) {
     steps.push_back(read_step(step, source == "image_folder"));
-    if (steps.size() > 1 && steps[steps.size() - 2].op == "cutout" && steps.back().op != "cutout")
-      step.reject("op", "nothing but cutout after a cutout", "its squares are cut last");
+    if (steps.size() < 2) continue;
+    const AugmentStep &before = steps[steps.size() - 2], &last = steps.back();
+    if (mixes(before) && !mixes(last))
+      step.reject("op", fmt::format("nothing but mixup and cutmix after {}", before.op), "samples are mixed last");
+    if (mixes(before) && before.p == 1)
+      step.reject("op", fmt::format("nothing after a {} with p = 1", before.op),
+                  "a sample is mixed once: give the one before a p below 1, and this one gets the rest");
+    if (before.op == "cutout" && last.op != "cutout" && !mixes(last))
+      step.reject("op", "nothing but cutout, mixup and cutmix after a cutout", "its squares are cut last");
   }
   return steps;
 }
 
 } // namespace
+
+bool mixes(const AugmentStep& step) {
+  return step.op == "mixup" || step.op == "cutmix";
+}
 
 DataOptions read_data(const Table& table) {
   table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "resize",
@@ -154,9 +172,11 @@ void check_data_fits(const Table& data, const DataOptions& options, const std::v
       data.reject("resize",
                   fmt::format("at least {}, the longer side of model.input, or 0", std::max(input[1], input[2])));
   }
-  if (!options.augment.empty() && input.size() != 3)
+  const bool of_images = std::any_of(options.augment.begin(), options.augment.end(),
+                                     [](const AugmentStep& step) { return step.op != "mixup"; });
+  if (of_images && input.size() != 3)
     data.reject("augment", fmt::format("none with samples of shape {}, as in model.input", to_string(input)),
-                "images are [channels, height, width]");
+                "images are [channels, height, width]; mixup alone is for all samples");
   for (std::size_t i = 0; i < options.augment.size(); ++i)
     if (options.augment[i].op == "colour_jitter" && input[0] != 1 && input[0] != 3)
       data.tables("augment")[i].reject("op", fmt::format("none that needs colours with {} channels", input[0]),

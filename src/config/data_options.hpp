@@ -18,14 +18,18 @@ struct NormaliseOptions {
 /// One random change of training images; see src/data/augment.hpp. Which fields count depends on `op`.
 struct AugmentStep {
   std::string op;
-  double p = 0.5;                                               ///< flip: probability
+  double p = 0.5;                                               ///< flip, mixup, cutmix: probability
   bool vertical = false;                                        ///< flip
   std::array<std::int64_t, 2> padding{};                        ///< crop: rows above and below, columns left and right
   std::array<double, 2> scale{0.08, 1};                         ///< resized_crop: share of the image's area
   std::array<double, 2> ratio{0.75, 4. / 3};                    ///< resized_crop: width over height
   double brightness = 0, contrast = 0, saturation = 0, hue = 0; ///< colour_jitter
   std::int64_t size = 0;                                        ///< cutout: side of the square
+  double alpha = 1;                                             ///< mixup, cutmix: the share is of Beta(alpha, alpha)
 };
+
+/// Whether a step mixes a sample with another one.
+bool mixes(const AugmentStep& step);
 
 struct DataOptions {
   std::string source = "synthetic";

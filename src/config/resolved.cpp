@@ -81,6 +81,7 @@ Value augment_steps(const std::vector<AugmentStep>& steps) {
           .add("saturation", step.saturation)
           .add("hue", step.hue);
     if (step.op == "cutout") section.add("size", step.size);
+    if (mixes(step)) section.add("alpha", step.alpha).add("p", step.p);
     list.items.push_back(std::move(section.value));
   }
   return list;

@@ -148,9 +148,10 @@ void augment(const std::vector<config::AugmentStep>& steps, const AugmentKey& ke
       resize(picture, target.height, target.width);
     } else if (step.op == "colour_jitter") {
       jitter(step, target.white, draws, picture);
-    } else {
-      ensure(step.op == "cutout", "unknown augmentation");
+    } else if (step.op == "cutout") {
       holes.push_back(random_hole(step, target, draws));
+    } else {
+      ensure(config::mixes(step), "unknown augmentation"); // see mix.hpp
     }
   }
   ensure(picture.height == target.height && picture.width == target.width, "augmentation left another size");

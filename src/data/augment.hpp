@@ -37,9 +37,10 @@ struct AugmentTarget {
 /// How images have to be read for these steps.
 Fit fit_for(const std::vector<config::AugmentStep>& steps);
 
-/// Applies the steps in order; formulas as torchvision's on images of floating point (RandomHorizontalFlip, RandomCrop,
-/// RandomResizedCrop with antialias, ColorJitter), cutout that of DeVries and Taylor (arXiv 1708.04552): a square
-/// around a random pixel, cut off at the borders. Random numbers are our own.
+/// Applies the steps in order, those that mix samples left out (mix.hpp); formulas as torchvision's on images of
+/// floating point (RandomHorizontalFlip, RandomCrop, RandomResizedCrop with antialias, ColorJitter), cutout that of
+/// DeVries and Taylor (arXiv 1708.04552): a square around a random pixel, cut off at the borders. Random numbers are
+/// our own.
 template<class T>
 void augment(const std::vector<config::AugmentStep>& steps, const AugmentKey& key, const AugmentTarget& target,
              Picture<T>& picture, std::vector<Hole>& holes);

@@ -65,9 +65,13 @@ struct Scratch {
   Picture<float> single;
   Picture<double> twice;
   std::vector<Hole> holes;
+  std::vector<float> partner_single; ///< what is mixed into the sample
+  std::vector<double> partner_twice;
 
   Picture<float>& picture(float) { return single; }
   Picture<double>& picture(double) { return twice; }
+  std::vector<float>& partner(float) { return partner_single; }
+  std::vector<double>& partner(double) { return partner_twice; }
 };
 
 } // namespace
@@ -80,7 +84,10 @@ struct BatchSource::Own {
 
 BatchSource::BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split,
                          int threads)
-    : reader_(&reader), options_(&options), order_(order), split_(split), own_(std::make_unique<Own>(threads)) {}
+    : reader_(&reader), options_(&options), order_(order), split_(split), own_(std::make_unique<Own>(threads)) {
+  if (split != Split::train) return;
+  for (const config::AugmentStep& step : options.augment) (config::mixes(step) ? mixes_ : augments_) = true;
+}
 
 BatchSource::BatchSource(BatchSource&&) noexcept = default;
 BatchSource::~BatchSource() = default;
@@ -103,6 +110,19 @@ std::int64_t BatchSource::sample(std::int64_t step, std::int64_t row) const {
   return std::min(step * order_.batch + row, order_.samples - 1);
 }
 
+std::int64_t BatchSource::epoch(std::int64_t step, std::int64_t row) const {
+  return (step * order_.batch + row) / order_.samples;
+}
+
+Mix BatchSource::mix(std::int64_t step, std::int64_t row) const {
+  const std::int64_t id = sample(step, row);
+  if (!mixes_) return {.partner = id};
+  const Info& info = reader_->info();
+  AugmentTarget target{.white = info.white};
+  if (info.sample.size() == 3) target = {info.sample[1], info.sample[2], info.white};
+  return mix_for(options_->augment, {order_.seed, id, epoch(step, row)}, order_.samples, target);
+}
+
 double BatchSource::weight(std::int64_t step, std::int64_t row) const {
   if (split_ == Split::train) return 1.0 / static_cast<double>(order_.batch);
   return step * order_.batch + row < order_.samples ? 1.0 / static_cast<double>(order_.samples) : 0.0;
@@ -114,28 +134,38 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
   if (split_ == Split::validation)
     batch.rows = std::clamp<std::int64_t>(order_.samples - step * order_.batch, 0, order_.batch);
   batch.parts.resize(parts.size());
-  std::vector<std::int64_t> ids;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     std::vector<std::byte>& bytes = batch.parts[p];
     bytes.resize(static_cast<std::size_t>(volume(part.box) * size_of(part.dtype)));
     const std::int64_t first = part.box.offsets[0], rows = part.box.extents[0];
-    if (part.content == Content::weights) {
-      for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, weight(step, first + r));
-      continue;
-    }
-    if (part.content == Content::inputs) {
+    switch (part.content) {
+    case Content::inputs:
       read_inputs(step, part, bytes.data());
-      continue;
-    }
-    if (part.content == Content::targets) {
+      break;
+    case Content::labels:
+    case Content::partner_labels:
+      read_labels(step, part, bytes.data());
+      break;
+    case Content::shares:
+      for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, mix(step, first + r).share);
+      break;
+    case Content::targets:
       read_targets(step, part, bytes.data());
-      continue;
+      break;
+    case Content::weights:
+      for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, weight(step, first + r));
+      break;
     }
-    ids.clear();
-    for (std::int64_t r = 0; r < rows; ++r) ids.push_back(sample(step, first + r));
-    reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(bytes.data()));
   }
+}
+
+void BatchSource::read_labels(std::int64_t step, const Part& part, std::byte* out) const {
+  const bool partners = part.content == Content::partner_labels;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t row = part.box.offsets[0]; row < part.box.offsets[0] + part.box.extents[0]; ++row)
+    ids.push_back(partners ? mix(step, row).partner : sample(step, row));
+  reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(out));
 }
 
 void BatchSource::read_targets(std::int64_t step, const Part& part, std::byte* out) const {
@@ -153,18 +183,29 @@ void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* ou
   const Box inner = of_a_row(part.box);
   const std::int64_t row_size = volume(inner);
   if (rows == 0 || row_size == 0) return;
-  const bool augmented = split_ == Split::train && !options_->augment.empty();
   const auto read = [&](auto* values) {
     own_->workers.run(rows, [&](std::int64_t row, int worker) {
-      const std::int64_t id = sample(step, first + row);
-      if (augmented)
-        read_augmented(id, (step * order_.batch + first + row) / order_.samples, inner, worker,
-                       values + row * row_size);
-      else
-        read_rows(std::span(&id, 1), inner, values + row * row_size);
+      read_mixed(step, first + row, inner, worker, values + row * row_size);
     });
   };
   part.dtype == DType::f64 ? read(reinterpret_cast<double*>(out)) : read(reinterpret_cast<float*>(out));
+}
+
+template<class T>
+void BatchSource::read_mixed(std::int64_t step, std::int64_t row, const Box& part, int worker, T* out) const {
+  const std::int64_t now = split_ == Split::train ? epoch(step, row) : 0;
+  read_changed(sample(step, row), now, part, worker, out);
+  const Mix mixed = mix(step, row);
+  if (mixed.share == 1) return;
+  std::vector<T>& partner = own_->scratch[static_cast<std::size_t>(worker)].partner(T{});
+  partner.resize(static_cast<std::size_t>(volume(part)));
+  read_changed(mixed.partner, now, part, worker, partner.data());
+  blend(mixed, part, partner.data(), out);
+}
+
+template<class T>
+void BatchSource::read_changed(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const {
+  augments_ ? read_augmented(id, epoch, part, worker, out) : read_rows(std::span(&id, 1), part, out);
 }
 
 template<class T>

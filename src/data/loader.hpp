@@ -3,6 +3,7 @@
 // layouts: parts are boxes of the global batch, their bytes are in row-major logical order.
 #include "base/types.hpp"
 #include "config/options.hpp"
+#include "data/mix.hpp"
 #include "data/order.hpp"
 #include "data/reader.hpp"
 
@@ -19,14 +20,15 @@
 
 namespace soybean::data {
 
-enum class Content : std::uint8_t { inputs, labels, targets, weights };
+/// partner_labels, shares: of mixed samples, see mix.hpp; what is not mixed has itself as its partner.
+enum class Content : std::uint8_t { inputs, labels, partner_labels, shares, targets, weights };
 
 /// A part of the batch this rank needs: `box` of [batch, sample…] for inputs and targets, of [batch] for labels and
 /// weights.
 struct Part {
   Content content;
   Box box;
-  DType dtype; ///< labels: i32
+  DType dtype; ///< labels of any kind: i32
 };
 
 struct Batch {
@@ -55,11 +57,18 @@ private:
   struct Own; ///< threads, and memory for each of them
   BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split, int threads);
   std::int64_t sample(std::int64_t step, std::int64_t row) const;
+  std::int64_t epoch(std::int64_t step, std::int64_t row) const;
+  Mix mix(std::int64_t step, std::int64_t row) const; ///< that of the row's sample, of none in validation
   double weight(std::int64_t step, std::int64_t row) const;
+  void read_labels(std::int64_t step, const Part& part, std::byte* out) const;
   void read_inputs(std::int64_t step, const Part& part, std::byte* out) const;
   void read_targets(std::int64_t step, const Part& part, std::byte* out) const;
   template<class T>
   void read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const;
+  template<class T>
+  void read_mixed(std::int64_t step, std::int64_t row, const Box& part, int worker, T* out) const;
+  template<class T>
+  void read_changed(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const;
   template<class T>
   void read_augmented(std::int64_t id, std::int64_t epoch, const Box& part, int worker, T* out) const;
 
@@ -68,6 +77,7 @@ private:
   Order order_;
   Split split_;
   std::unique_ptr<Own> own_;
+  bool augments_ = false, mixes_ = false; ///< samples to train with
 };
 
 /// Reads steps first, first + 1, … up to `depth` ahead (0: on the calling thread). Errors of the thread surface in

@@ -14,6 +14,10 @@ data::Content content_of(Role role) {
     return data::Content::inputs;
   case Role::label:
     return data::Content::labels;
+  case Role::partner_label:
+    return data::Content::partner_labels;
+  case Role::share:
+    return data::Content::shares;
   case Role::target:
     return data::Content::targets;
   case Role::sample_weight:

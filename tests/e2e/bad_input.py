@@ -62,6 +62,14 @@ class BadInput(Case):
             "zero learning rate": dict(text=self.change("lr = 0.05", "lr = 0"), patterns=["lr"]),
             "not built yet": dict(text=self.change('precision = "fp64"', 'precision = "bf16"'),
                                   patterns=["bf16", "not supported yet"]),
+            "mixed without classes": dict(
+                text=self.change('loss = "softmax_cross_entropy"', 'loss = "mse"').replace(
+                    "samples = 50", 'samples = 50\naugment = [{ op = "flip" }, { op = "mixup" }]'),
+                patterns=[r"tiny.toml:\d+: data.augment\[1\].op, got \"mixup\" \(string\) expected none that mixes "
+                          "classes with losses that know none. use loss = "]),
+            "share of no distribution": dict(
+                text=self.change("samples = 50", 'samples = 50\naugment = [{ op = "mixup", alpha = nan }]'),
+                patterns=[r"tiny.toml:\d+: data.augment\[0\].alpha, got nan"]),
             "targets of another source": dict(
                 text=self.change('loss = "softmax_cross_entropy"', 'loss = { op = "mse", target = "targets" }')
                 .replace('source = "synthetic"\nsamples = 50\nvalidation_samples = 13',

@@ -2,9 +2,12 @@
 //   dump_samples CONFIG.toml CLASSES train|validation OUT [TARGETS]
 // CONFIG has [model] input, [data] and [train]. Every sample as the reader gives it, in order; every half of a sample
 // is held to the whole one. TARGETS, as 3x4: samples have targets of that shape and, with CLASSES 0, no labels.
-// OUT: count, number of dims, dims (i64), values (f64), labels (i32); then of targets the same but labels.
+//   dump_samples CONFIG.toml CLASSES steps OUT N
+// The first N batches to train with. OUT: count, number of dims, dims (i64), values (f64), labels (i32); then of
+// targets the same but labels; of batches partners' labels (i32) and shares (f64).
 #include "base/error.hpp"
 #include "config/options.hpp"
+#include "data/loader.hpp"
 #include "data/reader.hpp"
 
 #include <cstdio>
@@ -79,6 +82,31 @@ void dump_split(const data::Reader& reader, data::Split split, const data::Expec
                read_all(reader, &data::Reader::read_targets, split, ids, *expected.targets));
 }
 
+/// Each content of all batches, one after the other.
+void dump_batches(const data::Reader& reader, const config::RunConfig& config, std::int64_t steps, std::ofstream& out) {
+  const std::int64_t batch = config.data.batch;
+  const Shape& sample = reader.info().sample;
+  Box inputs = whole(sample);
+  inputs.offsets.insert(inputs.offsets.begin(), 0);
+  inputs.extents.insert(inputs.extents.begin(), batch);
+  const Box rows{{0}, {batch}};
+  const std::vector<data::Part> parts{{data::Content::inputs, inputs, DType::f64},
+                                      {data::Content::labels, rows, DType::i32},
+                                      {data::Content::partner_labels, rows, DType::i32},
+                                      {data::Content::shares, rows, DType::f64}};
+  const auto source = data::BatchSource::training(
+      reader, config.data, {reader.info().train_samples, batch, config.train.seed, config.data.shuffle});
+  std::vector<std::vector<std::byte>> all(parts.size());
+  data::Batch read;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    source.read(step, parts, read);
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      all[p].insert(all[p].end(), read.parts[p].begin(), read.parts[p].end());
+  }
+  put_values(out, static_cast<std::size_t>(steps * batch), sample, {});
+  for (const auto& list : all) put(out, list);
+}
+
 Shape shape_of(const std::string& text) {
   Shape shape;
   std::istringstream in(text);
@@ -92,11 +120,15 @@ void run(const std::vector<std::string>& arguments) {
   const config::RunConfig config = config::read_run_config(root);
   data::Expected expected{root.table("model").integers("input", config::required), std::stoll(arguments[1]),
                           config.train.seed};
-  if (arguments.size() > 4) expected.targets = shape_of(arguments[4]);
+  const bool batches = arguments[2] == "steps";
+  if (arguments.size() > 4 && !batches) expected.targets = shape_of(arguments[4]);
   expected.labels = expected.classes > 0;
   const auto reader = data::open_reader(config.data, expected);
   std::ofstream out(arguments[3], std::ios::binary);
-  dump_split(*reader, arguments[2] == "train" ? data::Split::train : data::Split::validation, expected, out);
+  if (batches)
+    dump_batches(*reader, config, std::stoll(arguments.at(4)), out);
+  else
+    dump_split(*reader, arguments[2] == "train" ? data::Split::train : data::Split::validation, expected, out);
   if (!out.flush()) fail_running("{}: can not be written", arguments[3]);
 }
 

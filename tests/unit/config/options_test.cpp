@@ -74,6 +74,8 @@ augment = [
   { op = "resized_crop", scale = [0.5, 0.75], ratio = [1, 2] },
   { op = "colour_jitter", brightness = 0.1, contrast = 0.2, saturation = 0.3, hue = 0.4 },
   { op = "cutout", size = 8 },
+  { op = "mixup", alpha = 0.25, p = 0.5 },
+  { op = "cutmix" },
 ]
 shuffle = false
 prefetch = 0
@@ -108,7 +110,7 @@ void expect_full(const RunConfig& config) {
   EXPECT_EQ(config.data.normalise.mean, (std::vector<double>{0.5, 0.25}));
   EXPECT_EQ(config.data.normalise.std, (std::vector<double>{2, 1}));
   const std::vector<config::AugmentStep>& steps = config.data.augment;
-  ASSERT_EQ(steps.size(), 5u);
+  ASSERT_EQ(steps.size(), 7u);
   EXPECT_EQ(steps[0].op, "flip");
   EXPECT_EQ(steps[0].p, 0.25);
   EXPECT_TRUE(steps[0].vertical);
@@ -124,6 +126,11 @@ void expect_full(const RunConfig& config) {
   EXPECT_EQ(steps[3].hue, 0.4);
   EXPECT_EQ(steps[4].op, "cutout");
   EXPECT_EQ(steps[4].size, 8);
+  EXPECT_EQ(steps[5].op, "mixup");
+  EXPECT_EQ(steps[5].alpha, 0.25);
+  EXPECT_EQ(steps[5].p, 0.5);
+  EXPECT_EQ(steps[6].alpha, 1);
+  EXPECT_EQ(steps[6].p, 1);
   EXPECT_FALSE(config.data.shuffle);
   EXPECT_EQ(config.data.prefetch, 0);
   EXPECT_EQ(config.data.threads, 3);
@@ -156,7 +163,7 @@ TEST(RunConfig, ReadsEveryKeyAndLeavesNoneUnread) {
   const RunConfig config = config::read_run_config(table);
   expect_full(config);
   EXPECT_EQ(config.data.path, "data/d.h5");
-  EXPECT_EQ(config.parallel.pins_where, "models/m.toml:29: parallel.pins");
+  EXPECT_EQ(config.parallel.pins_where, "models/m.toml:31: parallel.pins");
   EXPECT_NO_THROW(table.report_unread());
 }
 
@@ -368,10 +375,12 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
   const std::string text = std::string("[model]\ninput = [3, 8, 8]\n") + minimal;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{op=\"flop\"}",
-       ".op, got \"flop\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout. did "
-       "you mean \"flip\"?"},
-      {"{op=\"mixup\"}", ".op, got \"mixup\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout. "
-                         "\"mixup\" is not supported yet"},
+       ".op, got \"flop\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout, mixup, cutmix. "
+       "did you mean \"flip\"?"},
+      {"{op=\"mixup\", alpha=0}", ".alpha, got 0 (integer) expected a number above 0"},
+      {"{op=\"cutmix\", alpha=-0.5}", ".alpha, got -0.5 (number) expected a number above 0"},
+      {"{op=\"cutmix\", alpha=nan}", ".alpha, got nan (number) expected a finite number"},
+      {"{op=\"mixup\", p=2}", ".p, got 2 (integer) expected at most 1"},
       {"{}", ".op, got nothing expected a string"},
       {"{op=\"flip\", p=1.5}", ".p, got 1.5 (number) expected at most 1"},
       {"{op=\"flip\", p=-1}", ".p, got -1 (integer) expected at least 0"},
@@ -395,11 +404,27 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
   }
   EXPECT_EQ(error_of({"data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]"}, text),
             "--set data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]: data.augment[1].op, got \"flip\" (string) "
-            "expected nothing but cutout after a cutout. its squares are cut last");
+            "expected nothing but cutout, mixup and cutmix after a cutout. its squares are cut last");
+  const auto of_two = [&](const std::string& steps) {
+    const std::string error = error_of({"data.augment=" + steps}, text);
+    return error.substr(error.find(": data.") + 2);
+  };
+  EXPECT_EQ(of_two("[{op=\"mixup\", p=0.5}, {op=\"flip\"}]"),
+            "data.augment[1].op, got \"flip\" (string) expected nothing but mixup and cutmix after mixup. samples are "
+            "mixed last");
+  EXPECT_EQ(of_two("[{op=\"cutmix\"}, {op=\"mixup\"}]"),
+            "data.augment[1].op, got \"mixup\" (string) expected nothing after a cutmix with p = 1. a sample is mixed "
+            "once: give the one before a p below 1, and this one gets the rest");
   EXPECT_EQ(
       error_of({"data.augment=[{op=\"flip\"}]", "model.input=[64]"}, text),
       "--set data.augment=[{op=\"flip\"}]: data.augment, got [{ op = \"flip\" }] (array) expected none with samples of "
-      "shape 64, as in model.input. images are [channels, height, width]");
+      "shape 64, as in model.input. images are [channels, height, width]; mixup alone is for "
+      "all samples");
+  EXPECT_EQ(error_of({"data.augment=[{op=\"cutmix\"}]", "model.input=[64]"}, text),
+            "--set data.augment=[{op=\"cutmix\"}]: data.augment, got [{ op = \"cutmix\" }] (array) expected none with "
+            "samples of shape 64, as in model.input. images are [channels, height, width]; mixup alone is for all "
+            "samples");
+  EXPECT_EQ(error_of({"data.augment=[{op=\"mixup\"}]", "model.input=[64]"}, text), "no error");
   EXPECT_EQ(error_of({"data.augment=[{op=\"colour_jitter\", hue=0.1}]", "model.input=[2, 8, 8]"}, text),
             "--set data.augment=[{op=\"colour_jitter\", hue=0.1}]: data.augment[0].op, got \"colour_jitter\" (string) "
             "expected none that needs colours with 2 channels. images of colours have 3, grey ones 1");
