@@ -12,7 +12,7 @@ struct Options {
   std::string strategy = "auto";           ///< auto (= optimal), data, model, owt, kcut
   std::map<std::string, std::string> pins; ///< tensor name → tiling text; where they come from is `pins_where`
   std::string pins_where = "parallel.pins";
-  std::int64_t table_entries = 4'000'000; ///< cap on one elimination table; beyond it prune and report the gap
+  std::int64_t table_entries = 16'000'000; ///< cap on one elimination table; beyond it prune and report the gap
 };
 
 /// Deterministic: same graph, mesh and options give the same plan everywhere. Throws Error (unknown strategy, a pin on

@@ -1,29 +1,32 @@
 #include "plan/relaxation.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 namespace soybean::plan {
 namespace {
 
-constexpr std::size_t most_consumers = 5; ///< further ones are left out of a term: still a lower bound
+constexpr std::size_t most_served = 5; ///< consumers told apart where too many tilings come into question
+constexpr std::size_t most_paid = 9;   ///< tilings of copies whose subsets are gone through
 
-/// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost.
+/// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost. What
+/// no plan within `slack` of the bound can contain (a stored tiling, a copy in some tiling) is forgotten on the way.
 class Star {
 public:
   explicit Star(const Term& term) : term_(term), candidates_(term.candidates.size()) {
     for (const Link& link : term.links) {
-      if (link.needed.empty()) {
+      if (link.needed.empty())
         maker_ = static_cast<int>(links_.size());
-      } else if (consumers_.size() < most_consumers) {
+      else
         consumers_.push_back(links_.size());
-      } else if (link.produced.empty()) {
-        continue; // left out
-      } else {
-        links_[consumers_.back()] = &link; // the maker counts in any case
-        continue;
-      }
       links_.push_back(&link);
+    }
+    for (std::size_t s = 0; s < candidates_; ++s) {
+      stored_.push_back(s);
+      copies_.emplace_back();
+      for (std::size_t id = 0; id < term.tilings.size(); ++id)
+        if (term.to[id * candidates_ + s] < never) copies_.back().push_back(static_cast<std::int32_t>(id));
     }
   }
 
@@ -33,10 +36,13 @@ public:
     for (const Link* link : links_) given_.emplace_back(values[link->variable].size(), 0);
   }
 
-  /// Per value of one link's variable: the least cost of the term, messages subtracted. `alive` is per variable.
-  std::vector<std::int64_t> marginals(std::size_t link, const std::vector<std::vector<int>>& alive) {
+  /// Per value of one link's variable: the least cost of the term, messages subtracted, `never` where only more than
+  /// slack is possible. `alive` is per variable.
+  std::vector<std::int64_t> marginals(std::size_t link, const std::vector<std::vector<int>>& alive,
+                                      std::int64_t slack) {
     std::vector<std::int64_t> result(given_[link].size(), never);
-    for (std::size_t s = 0; s < candidates_; ++s) through(s, link, alive, result);
+    slack_ = slack;
+    std::erase_if(stored_, [&](std::size_t s) { return !through(s, link, alive, result); });
     if (term_.may_pass) pass(link, alive, result);
     return result;
   }
@@ -45,62 +51,155 @@ private:
   std::int64_t produced(const Link& link, int value, std::size_t s) const {
     return link.produced.empty() ? 0 : term_.from[link.produced[value] * candidates_ + s];
   }
+  std::int64_t copy(std::int32_t id, std::size_t s) const {
+    return term_.to[static_cast<std::size_t>(id) * candidates_ + s];
+  }
+  std::int64_t& least(std::size_t consumer, std::int32_t id) {
+    return least_[consumer * term_.tilings.size() + static_cast<std::size_t>(id)];
+  }
 
-  /// Adds to `result` what is possible with stored candidate s.
-  void through(std::size_t s, std::size_t link, const std::vector<std::vector<int>>& alive,
+  /// Adds to `result` what is possible with stored candidate s. False: no plan wanted can store that.
+  bool through(std::size_t s, std::size_t link, const std::vector<std::vector<int>>& alive,
                std::vector<std::int64_t>& result) {
-    std::int64_t made = 0;
-    if (maker_ >= 0 && maker_ != static_cast<int>(link)) {
-      made = never;
+    made_ = 0;
+    if (maker_ >= 0) {
+      made_ = never;
       for (int x : alive[links_[maker_]->variable])
-        made = std::min(made, produced(*links_[maker_], x, s) - given_[maker_][x]);
-      if (made >= never / 2) return;
+        made_ = std::min(made_, produced(*links_[maker_], x, s) - given_[maker_][x]);
+      if (made_ >= never / 2) return false;
     }
-    fill(s, alive);
-    const std::size_t all = (std::size_t{1} << consumers_.size()) - 1;
+    if (!price(s, alive)) return false;
     const std::vector<int>& values = alive[links_[link]->variable];
     if (maker_ == static_cast<int>(link)) {
-      for (int x : values)
-        result[x] = std::min(result[x], produced(*links_[link], x, s) - given_[link][x] + best_[all]);
-      return;
+      const std::int64_t served = serve_all();
+      for (int x : values) result[x] = std::min(result[x], produced(*links_[link], x, s) - given_[link][x] + served);
+      return true;
     }
     const auto me =
         static_cast<std::size_t>(std::find(consumers_.begin(), consumers_.end(), link) - consumers_.begin());
-    const std::size_t bit = std::size_t{1} << me, others = all & ~bit;
-    std::fill(shared_.begin(), shared_.end(), -1);
+    serve_others(me);
     for (int x : values) {
-      const std::int32_t id = links_[link]->needed[0][x];
-      if (shared_[id] < 0) shared_[id] = 0, with_[id] = company(id, s, others);
-      result[x] = std::min(result[x], made + produced(*links_[link], x, s) - given_[link][x] + with_[id]);
+      const std::int64_t with = with_[static_cast<std::size_t>(links_[link]->needed[0][x])];
+      result[x] = std::min(result[x], made_ + produced(*links_[link], x, s) - given_[link][x] + with);
     }
+    return true;
   }
 
-  /// least_[consumer][tiling]: its cheapest value that needs that tiling; best_[set]: the cheapest way to serve a set
-  /// of consumers, those that need the same tiling sharing one copy.
-  void fill(std::size_t s, const std::vector<std::vector<int>>& alive) {
-    const std::size_t tilings = term_.tilings.size(), sets = std::size_t{1} << consumers_.size();
-    least_.assign(consumers_.size() * tilings, never);
-    shared_.resize(tilings);
-    with_.resize(tilings);
+  /// least(consumer, tiling): its cheapest value that needs that tiling; base_: in one that costs nothing to copy;
+  /// paid_: the others that come into question. False: nothing does.
+  bool price(std::size_t s, const std::vector<std::vector<int>>& alive) {
+    least_.assign(consumers_.size() * term_.tilings.size(), never);
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
       const Link& link = *links_[consumers_[i]];
       for (int x : alive[link.variable]) {
-        std::int64_t& least = least_[i * tilings + static_cast<std::size_t>(link.needed[0][x])];
-        least = std::min(least, produced(link, x, s) - given_[consumers_[i]][x]);
+        std::int64_t& cost = least(i, link.needed[0][x]);
+        cost = std::min(cost, produced(link, x, s) - given_[consumers_[i]][x]);
       }
     }
+    all_ = made_;
+    for (std::size_t i = 0; i < consumers_.size(); ++i) {
+      std::int64_t best = never;
+      for (std::int32_t id : copies_[s]) best = std::min(best, least(i, id));
+      if (best >= never / 2) return false;
+      all_ += best;
+    }
+    if (all_ > slack_) return false;
+    paid_.clear();
+    free_.clear();
+    std::erase_if(copies_[s], [&](std::int32_t id) {
+      bool needed = false;
+      for (std::size_t i = 0; i < consumers_.size(); ++i) needed = needed || least(i, id) < never / 2;
+      if (!needed || all_ + copy(id, s) > slack_) return true;
+      (copy(id, s) == 0 ? free_ : paid_).push_back(id);
+      return false;
+    });
+    price_.clear();
+    for (std::int32_t id : paid_) price_.push_back(copy(id, s));
+    base_.assign(consumers_.size(), never);
+    for (std::size_t i = 0; i < consumers_.size(); ++i)
+      for (std::int32_t id : free_) base_[i] = std::min(base_[i], least(i, id));
+    return true;
+  }
+
+  bool by_tilings() const { return paid_.size() <= most_paid; }
+
+  /// Calls f(cost of the copies, least cost per consumer, which of paid_) for all sets of copies.
+  template<class F>
+  void each_set(const F& f) {
+    const std::size_t count = consumers_.size();
+    levels_.resize((paid_.size() + 1) * count);
+    std::copy(base_.begin(), base_.end(), levels_.begin());
+    descend(0, 0, 0, f);
+  }
+  template<class F>
+  void descend(std::size_t level, std::int64_t cost, std::uint32_t open, const F& f) {
+    const std::size_t count = consumers_.size();
+    const std::int64_t* above = levels_.data() + level * count;
+    if (level == paid_.size()) return f(cost, above, open);
+    std::int64_t* row = levels_.data() + (level + 1) * count;
+    std::copy_n(above, count, row);
+    descend(level + 1, cost, open, f);
+    bool helps = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      row[i] = std::min(above[i], least(i, paid_[level]));
+      helps = helps || least(i, paid_[level]) < never / 2;
+    }
+    if (helps && all_ + cost + price_[level] <= slack_)
+      descend(level + 1, cost + price_[level], open | std::uint32_t{1} << level, f);
+  }
+
+  /// The least cost of serving all consumers.
+  std::int64_t serve_all() {
+    if (!by_tilings()) return group_consumers(), best_.back() + unserved(consumers_.size());
+    std::int64_t best = never;
+    each_set([&](std::int64_t cost, const std::int64_t* each, std::uint32_t) {
+      for (std::size_t i = 0; i < consumers_.size(); ++i) cost = std::min(never, cost + each[i]);
+      best = std::min(best, cost);
+    });
+    return best;
+  }
+
+  /// with_[tiling]: the least cost of that copy and of serving all consumers but one.
+  void serve_others(std::size_t me) {
+    with_.assign(term_.tilings.size(), never);
+    if (!by_tilings()) return serve_others_in_groups(me);
+    each_set([&](std::int64_t cost, const std::int64_t* each, std::uint32_t open) {
+      for (std::size_t i = 0; i < consumers_.size(); ++i)
+        if (i != me) cost = std::min(never, cost + each[i]);
+      for (std::int32_t id : free_) with_[id] = std::min(with_[id], cost);
+      for (std::size_t k = 0; k < paid_.size(); ++k)
+        if (open >> k & 1) with_[paid_[k]] = std::min(with_[paid_[k]], cost);
+    });
+  }
+
+  /// The consumers that are not told apart, but `me`, at no cost of copies: still a lower bound.
+  std::int64_t unserved(std::size_t me) {
+    std::int64_t sum = 0;
+    for (std::size_t i = most_served; i < consumers_.size(); ++i) {
+      if (i == me) continue;
+      std::int64_t best = base_[i];
+      for (std::int32_t id : paid_) best = std::min(best, least(i, id));
+      sum += best;
+    }
+    return sum;
+  }
+
+  /// best_[set]: the cheapest way to serve a set of the first consumers, those that need the same tiling sharing one
+  /// copy.
+  void group_consumers() {
+    const std::size_t sets = std::size_t{1} << std::min(consumers_.size(), most_served);
     group_.assign(sets, never);
-    for (std::size_t id = 0; id < tilings; ++id) {
-      const std::int64_t copy = term_.to[id * candidates_ + s];
-      if (copy >= never) continue;
-      sum_.resize(sets);
-      sum_[0] = copy;
+    sum_.resize(sets);
+    const auto add = [&](std::int32_t id, std::int64_t price) {
+      sum_[0] = price;
       for (std::size_t set = 1; set < sets; ++set) {
         const auto i = static_cast<std::size_t>(__builtin_ctzll(set));
-        sum_[set] = std::min(never, sum_[set & (set - 1)] + least_[i * tilings + id]);
+        sum_[set] = std::min(never, sum_[set & (set - 1)] + least(i, id));
         group_[set] = std::min(group_[set], sum_[set]);
       }
-    }
+    };
+    for (std::int32_t id : free_) add(id, 0);
+    for (std::size_t k = 0; k < paid_.size(); ++k) add(paid_[k], price_[k]);
     best_.assign(sets, never);
     best_[0] = 0;
     for (std::size_t set = 1; set < sets; ++set) {
@@ -112,20 +211,24 @@ private:
     }
   }
 
-  /// The cost of a copy in tiling id, shared by the best subset of `others`, and of serving the rest of them.
-  std::int64_t company(std::int32_t id, std::size_t s, std::size_t others) const {
-    const std::int64_t copy = term_.to[static_cast<std::size_t>(id) * candidates_ + s];
-    if (copy >= never) return never;
-    std::int64_t best = never;
-    const std::size_t tilings = term_.tilings.size();
-    for (std::size_t set = others;; set = (set - 1) & others) {
-      std::int64_t cost = copy + best_[others & ~set];
-      for (std::size_t i = 0; i < consumers_.size() && cost < never; ++i)
-        if (set >> i & 1) cost += least_[i * tilings + static_cast<std::size_t>(id)];
-      best = std::min(best, cost);
-      if (set == 0) break;
-    }
-    return best;
+  void serve_others_in_groups(std::size_t me) {
+    group_consumers();
+    const std::int64_t rest = unserved(me);
+    if (me >= most_served) return std::fill(with_.begin(), with_.end(), best_.back() + rest);
+    const std::size_t others = (best_.size() - 1) & ~(std::size_t{1} << me);
+    const auto company = [&](std::int32_t id, std::int64_t price) {
+      std::int64_t best = never;
+      for (std::size_t set = others;; set = (set - 1) & others) {
+        std::int64_t cost = price + best_[others & ~set];
+        for (std::size_t i = 0; i < consumers_.size() && cost < never; ++i)
+          if (set >> i & 1) cost += least(i, id);
+        best = std::min(best, cost);
+        if (set == 0) break;
+      }
+      with_[id] = best + rest;
+    };
+    for (std::int32_t id : free_) company(id, 0);
+    for (std::size_t k = 0; k < paid_.size(); ++k) company(paid_[k], price_[k]);
   }
 
   /// Adds what is possible when the consumer takes a partial tiling exactly as produced.
@@ -155,7 +258,13 @@ private:
   std::vector<std::size_t> consumers_; // links with needs
   int maker_ = -1;                     // the link that only produces
   std::vector<std::vector<std::int64_t>> given_;
-  std::vector<std::int64_t> least_, group_, best_, sum_, shared_, with_;
+  std::vector<std::size_t> stored_;               // candidates not forgotten
+  std::vector<std::vector<std::int32_t>> copies_; // per candidate, tilings not forgotten
+  // Of the candidate at hand:
+  std::int64_t slack_ = never, made_ = 0;
+  std::int64_t all_ = 0; // of serving all consumers if copies cost nothing
+  std::vector<std::int32_t> free_, paid_;
+  std::vector<std::int64_t> price_, base_, least_, levels_, with_, group_, best_, sum_;
 };
 
 struct Neighbour {
@@ -233,7 +342,7 @@ private:
   /// Moves all that the variable's terms can tell about its values into its own costs.
   void collect(int v) {
     for (const Neighbour& n : neighbours_[v]) {
-      const std::vector<std::int64_t> told = stars_[n.star].marginals(n.link, alive_);
+      const std::vector<std::int64_t> told = stars_[n.star].marginals(n.link, alive_, limit_ - total_);
       std::vector<std::int64_t>& given = stars_[n.star].given(n.link);
       std::erase_if(alive_[v], [&](int x) {
         if (told[x] >= never / 2) return bounds_[v][x] = never, true;

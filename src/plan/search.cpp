@@ -12,8 +12,9 @@ namespace soybean::plan {
 namespace {
 
 constexpr double most_work_per_entry = 64; // of the cap: keeps time in proportion to memory
-constexpr int most_sweeps = 24;
-constexpr std::size_t most_branched_terms = 40'000; ///< of all subproblems solved where elimination does not fit
+constexpr double work_of_a_visit = 7e4;    // combinations eliminated in the time a sweep takes for one term
+constexpr int most_sweeps = 60;
+constexpr std::size_t most_branched_terms = 20'000; ///< of all subproblems solved where elimination does not fit
 
 std::vector<int> sizes_of(const Problem& problem) {
   std::vector<int> sizes;
@@ -111,17 +112,31 @@ Solution proven(Solution solution, std::int64_t incumbent) {
   return solution;
 }
 
-/// The variable with most combinations around it: fixed, it makes elimination easiest. -1: none has a choice.
-int busiest(const Problem& problem, const std::vector<std::vector<int>>& alive) {
+/// The variable to be fixed: of those with most combinations around them, the one that makes eliminating the others for
+/// each of its values easiest. -1: none has a choice.
+int best_to_fix(const Problem& problem, const std::vector<std::vector<int>>& alive) {
+  constexpr std::size_t most_tried = 24;
   std::vector<double> around(alive.size(), 0);
   for (const Term& term : problem.terms) {
     double combinations = 1;
     for (const Link& link : term.links) combinations *= static_cast<double>(alive[link.variable].size());
     for (const Link& link : term.links) around[link.variable] += combinations;
   }
-  int best = -1;
+  std::vector<int> open;
   for (std::size_t v = 0; v < alive.size(); ++v)
-    if (alive[v].size() > 1 && (best < 0 || around[v] > around[best])) best = static_cast<int>(v);
+    if (alive[v].size() > 1) open.push_back(static_cast<int>(v));
+  std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return around[a] > around[b]; });
+  open.resize(std::min(open.size(), most_tried));
+  int best = -1;
+  double least = 0;
+  for (int v : open) {
+    std::vector<int> sizes = sizes_of(alive);
+    sizes[v] = 1;
+    const double work = effort(problem, sizes).work * static_cast<double>(alive[v].size());
+    if (best >= 0 && work >= least) continue;
+    best = v;
+    least = work;
+  }
   return best;
 }
 
@@ -131,7 +146,7 @@ Solution search(const Problem& problem, const Limits& limits, int& branches);
 /// plan known, with the problem's bound.
 void branch(const Problem& problem, const Relaxation& relaxation, const Limits& limits, int& branches, Solution& best) {
   const std::vector<std::vector<int>>& alive = relaxation.values();
-  const int v = busiest(problem, alive);
+  const int v = best_to_fix(problem, alive);
   if (v < 0 || static_cast<int>(alive[v].size()) > branches) return;
   std::vector<int> order = alive[v];
   std::stable_sort(order.begin(), order.end(),
@@ -162,8 +177,8 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
     all.emplace_back(values.size());
     std::iota(all.back().begin(), all.back().end(), 0);
   }
-  if (const Order order = effort(problem, sizes_of(all));
-      order.work <= limits.easy_work && fits(order, limits.table_entries))
+  const double easy = limits.easy_work + work_of_a_visit * static_cast<double>(problem.terms.size());
+  if (const Order order = effort(problem, sizes_of(all)); order.work <= easy && fits(order, limits.table_entries))
     return proven(minimise_over(problem, all, order), limits.incumbent);
   Relaxation relaxation(problem, limits.incumbent);
   Solution best;
@@ -172,9 +187,11 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
     relaxation.sweep();
     if (relaxation.bound() >= never) return none_as_cheap();
     const Order order = effort(problem, sizes_of(relaxation.values()));
+    const std::int64_t gain = relaxation.bound() - before;
+    const std::int64_t slack = std::min(limits.incumbent, best.bytes) - relaxation.bound();
     const bool settled =
-        sweep == most_sweeps - 1 || (sweep > 1 && relaxation.bound() - before <= relaxation.bound() / 4096);
-    if (fits(order, limits.table_entries) && (order.work <= limits.easy_work || settled))
+        sweep == most_sweeps - 1 || (sweep > 1 && gain <= std::min(relaxation.bound() / 4096, slack / 32));
+    if (fits(order, limits.table_entries) && (order.work <= easy * (sweep + 1) || settled))
       return proven(minimise_over(problem, relaxation.values(), order), limits.incumbent);
     if (sweep == 1) { // a plan close to the bound lets it exclude more
       best = beam(problem, relaxation, limits.table_entries, limits.easy_work);
