@@ -89,14 +89,14 @@ protected:
           << what;
     };
     const bool drifts = amplifies_rounding(single);
-    without_drift_ += drifts ? 0 : 1;
+    compared_in_full_ += drifts ? 0 : 1;
     for (int step = 0; step < steps; ++step) run_both(step, 0);
     if (!drifts) support::expect_same_state(device, host, {tolerance}, what);
     for (int step = 0; step < steps; ++step) run_both(steps + step, 1);
     if (!drifts) support::expect_same_state(device, host, {tolerance}, what + ", after evaluation");
   }
 
-  int without_drift_ = 0; // cases whose weights were compared
+  int compared_in_full_ = 0; // cases whose weights were held to a bound, too
 
   std::vector<std::string> hosts_ = comm::host_names();
   int device_ = test::device_of(local_rank(hosts_));
@@ -107,11 +107,10 @@ protected:
 
 TEST_F(OnAccelerators, RandomGraphsUnderRandomPlansFollowTheHost) {
   const device::Exec accelerator(1, device_);
-  for (int c = 0; c < 25; ++c) {
+  for (int c = 0; c < 25 || compared_in_full_ < 10; ++c) {
     run_case(static_cast<std::uint64_t>(2000 * comm_->size() + c), accelerator);
     if (comm::max(*comm_, HasFailure() ? 1.0 : 0.0) > 0) return; // one bad case is enough to read
   }
-  EXPECT_GE(without_drift_, 10);
 }
 
 } // namespace
