@@ -134,11 +134,16 @@ void check_fits(const io::File& file, const Job& job) {
   const std::string model = io::read_text_attribute(file, "model");
   if (model != job.graph.name) all.push_back(fmt::format("model '{}' expected '{}'", model, job.graph.name));
   all.insert(all.end(), tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(shown));
-  if (count > shown) all.push_back(fmt::format("{} more tensors", count - shown));
+  if (count > shown) all.push_back(fmt::format("{} more {}", count - shown, count - shown == 1 ? "tensor" : "tensors"));
   all.insert(all.end(), settings.found.begin(), settings.found.end());
-  fail("{}: got a checkpoint of another model or optimizer expected one of this: {}. give --resume a checkpoint of "
-       "this model, or choose another run.dir to begin anew",
-       file.path, fmt::join(all, ", "));
+  const auto is_state = [](const std::string& difference) { return difference.find("state/") != std::string::npos; };
+  const bool same_layers = model == job.graph.name && std::all_of(tensors.begin(), tensors.end(), is_state);
+  fail("{}: got a checkpoint of another model or optimizer expected one of this: {}. {}", file.path,
+       fmt::join(all, ", "),
+       same_layers
+           ? "the layers are the same: train.optimizer, train.ema and what is frozen must stay as they were in a "
+             "run that goes on; another run.dir with train.init_from takes its weights"
+           : "give --resume a checkpoint of this model, or choose another run.dir to begin anew");
 }
 
 /// Adds to an error about `path` which older checkpoint could be used instead, or where it is.

@@ -274,10 +274,12 @@ LoopResult Loop::run() {
     }
     settle(0);
   }
+  result_.stopped_early = result_.stopped_early && step < last_step_;
   if (step == last_step_ || result_.stopped_early) result_.signal = 0; // it came too late to stop anything
   if (result_.signal != 0) checkpoint_if_due(step, true);
   if (progress_) progress_->finish();
   Summary& summary = result_.summary;
+  summary.stopped_early = result_.stopped_early;
   summary.samples_per_second =
       training_seconds_ > 0 ? static_cast<double>(steps_run_ * job_.config.data.batch) / training_seconds_ : 0;
   summary.bytes_planned_per_step = job_.plan.bytes;

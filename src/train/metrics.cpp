@@ -95,7 +95,8 @@ std::string to_json(const Evaluation& e) {
 }
 
 std::string to_json(const Summary& s) {
-  Json json{{"steps", s.steps}, {"final_loss", s.final_loss}, {"validation", nullptr}};
+  Json json{
+      {"steps", s.steps}, {"stopped_early", s.stopped_early}, {"final_loss", s.final_loss}, {"validation", nullptr}};
   if (s.validation) json["validation"] = validation(*s.validation);
   if (s.best) {
     json["best"] = {{"step", s.best->step}};

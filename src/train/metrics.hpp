@@ -43,6 +43,7 @@ Best best_from_json(const std::string& text); ///< throws Error
 
 struct Summary {
   std::int64_t steps = 0;
+  bool stopped_early = false; ///< train.patience came to its end before the last step
   double final_loss = 0;
   std::optional<Validation> validation;
   std::optional<Best> best; ///< where runs look for it (checkpoint.best, train.patience)

@@ -240,10 +240,14 @@ ExitCode run(const RunRequest& request) {
              *checkpoint, first, total_steps(job));
       });
     if (!request.json)
-      print(*comm, stopped_early ? fmt::format("nothing to do: the run stopped early at step {}, train.patience = {}\n",
-                                               first, job.config.train.patience)
-                                 : fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first,
-                                               length_key(job), total_steps(job)));
+      print(
+          *comm,
+          stopped_early
+              ? fmt::format("nothing to do: the run stopped early at step {}, train.patience = {}. a larger one, or 0, "
+                            "goes on\n",
+                            first, job.config.train.patience)
+              : fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
+                            total_steps(job)));
     else
       print_result(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
     return ExitCode::done;

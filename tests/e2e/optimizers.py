@@ -185,6 +185,7 @@ class Optimizers(Case):
         self.assertIn("stopped early, as train.patience says", done.stdout)
         summary = self.summary()
         self.assertLess(summary["steps"], 400)
+        self.assertTrue(summary["stopped_early"])
         lines = (self.folder / "run" / "metrics.jsonl").read_text().splitlines()
         validations = [r for r in map(json.loads, lines) if "validation" in r]
         best = min(validations, key=lambda r: r["validation"]["loss"])
@@ -198,6 +199,9 @@ class Optimizers(Case):
         self.assertAlmostEqual(evaluation["validation"]["loss"], best["validation"]["loss"], delta=1e-9)
         done = self.train(2, model, *settings, "--resume")
         self.assertIn("nothing to do: the run stopped early at step", done.stdout)
+        done = self.train(2, model, *settings, "--set", f"train.steps={summary['steps']}", run_dir="whole")
+        self.assertNotIn("stopped early", done.stdout)
+        self.assertFalse(self.summary("whole")["stopped_early"])
         done = self.train(1, model, "--set", "data.validation_samples=0", "--set", "train.patience=2", expect=2)
         self.assertIn("train.patience: data, got no validation samples expected some", done.stderr)
 

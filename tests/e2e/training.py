@@ -34,7 +34,7 @@ class Training(Case):
         summary = self.summary()
         self.assertEqual(
             list(summary),
-            ["steps", "final_loss", "validation", "samples_per_second", "bytes_planned_per_step",
+            ["steps", "stopped_early", "final_loss", "validation", "samples_per_second", "bytes_planned_per_step",
              "bytes_moved_per_step", "peak_memory", "ranks", "strategy"])
         self.assertEqual(summary["steps"], 12)
         self.assertEqual(summary["ranks"], 2)

@@ -196,6 +196,14 @@ TEST_F(Checkpoint, AllThatDoesNotFitIsNamedAtOnce) {
                    "'large', parameters/dense_1.weight 5x12 expected 6x12, parameters/dense_1.bias 5 expected 6, "
                    "state/conv2d_1.bias.momentum expected no such tensor, 3 more tensors, seed 1 expected 9. give "
                    "--resume a checkpoint of this model, or choose another run.dir to begin anew");
+  Model plain(root_, "5", {"train.optimizer.momentum=0"});
+  const std::string error = error_of([&] { check_checkpoint(*plain.job, *plain.comm, path); });
+  EXPECT_NE(
+      error.find("expected no such tensor, 1 more tensor. the layers are the same: train.optimizer, train.ema and "
+                 "what is frozen must stay as they were in a run that goes on; another run.dir with "
+                 "train.init_from takes its weights"),
+      std::string::npos)
+      << error;
 }
 
 TEST_F(Checkpoint, ItsRoomIsKnownBefore) {
