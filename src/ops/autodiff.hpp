@@ -55,8 +55,8 @@ void link_next(graph::Graph& graph, graph::TensorId value, graph::TensorId next)
 ///                         v ← momentum·v + lr·trust·‖w‖/(‖g‖ + λ‖w‖ + ε)·(g + λw);  w ← w − v
 /// lamb (You et al., arXiv 1904.00962, algorithm 2, φ the identity)  m, v as adam's;
 ///                         r = m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε) + λw;  w ← w − lr·‖w‖/‖r‖·r
-/// Norms are those of whole tensors, whatever the tiling; where ‖w‖ or ‖r‖ is 0, lars and lamb take the plain rate. What
-/// is left without decay (decay_biases) is left without their norms, too, as is the custom.
+/// Norms are those of whole tensors, whatever the tiling; where ‖w‖ or ‖r‖ is 0, lars and lamb take the plain rate.
+/// What is left without decay (decay_biases) is left without their norms, too, as is the custom.
 struct Optimizer {
   std::string name = "sgd";
   double momentum = 0;      ///< sgd, rmsprop, lars

@@ -42,8 +42,8 @@ std::vector<std::string> hosts_for_comm(std::vector<std::string> hosts) {
   return hosts;
 }
 
-/// Batch norms amplify what fp32 rounds, on one rank already, and so do updates that divide gradients by their own size:
-/// of such graphs' steps the metrics alone are held to a bound.
+/// Batch norms amplify what fp32 rounds, on one rank already, and so do updates that divide gradients by their own
+/// size: of such graphs' steps the metrics alone are held to a bound.
 bool amplifies_rounding(const graph::Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {
     return node.op == "batch_norm" || (node.op.ends_with("_update") && node.op != "sgd_update");

@@ -89,7 +89,8 @@ inline graph::Graph every_operator() {
   x = pool_layer(g, "avg", "avg_pool", x, {.kernel = {3, 3}, .stride = Pair{1, 1}, .padding = {1, 1}});
   const graph::TensorId a = pointwise_layer(g, "tanh", "tanh", x), b = pointwise_layer(g, "sigmoid", "sigmoid", x);
   x = add_layer(g, "add", {mul_layer(g, "mul", a, b), x});
-  for (const std::string op : {"relu6", "leaky_relu", "elu", "gelu", "silu", "hard_swish"}) x = pointwise_layer(g, op, op, x);
+  for (const std::string op : {"relu6", "leaky_relu", "elu", "gelu", "silu", "hard_swish"})
+    x = pointwise_layer(g, op, op, x);
   x = group_norm_layer(g, "gn", x, {.groups = 2});
   x = batch_norm_layer(g, "bn", x, {});
   x = layer_norm_layer(g, "ln", x, {});
