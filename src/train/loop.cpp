@@ -242,7 +242,7 @@ void Loop::note_best(std::int64_t done, const Validation& v, bool regular) {
   if (looks_for_best()) result_.summary.best = best;
   if (!regular) return;
   best_ = best;
-  result_.stopped_early = out_of_patience(job_, best_);
+  result_.summary.stopped_early = out_of_patience(job_, best_);
 }
 
 void Loop::checkpoint_if_due(std::int64_t done, bool last) {
@@ -265,21 +265,20 @@ LoopResult Loop::run() {
     data::Loader loader(
         data::BatchSource::training(*job_.reader, job_.config.data, order_, reading_threads(job_, executor_)),
         fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
-    while (step < last_step_ && result_.signal == 0 && !result_.stopped_early) {
+    while (step < last_step_ && result_.signal == 0 && !result_.summary.stopped_early) {
       one_step(step, loader);
       ++step;
       if (result_.signal != 0 && step < last_step_) break;
       validate_if_due(step);
-      checkpoint_if_due(step, step == last_step_ || result_.stopped_early);
+      checkpoint_if_due(step, step == last_step_ || result_.summary.stopped_early);
     }
     settle(0);
   }
-  result_.stopped_early = result_.stopped_early && step < last_step_;
-  if (step == last_step_ || result_.stopped_early) result_.signal = 0; // it came too late to stop anything
+  result_.summary.stopped_early = result_.summary.stopped_early && step < last_step_;
+  if (step == last_step_ || result_.summary.stopped_early) result_.signal = 0; // it came too late to stop anything
   if (result_.signal != 0) checkpoint_if_due(step, true);
   if (progress_) progress_->finish();
   Summary& summary = result_.summary;
-  summary.stopped_early = result_.stopped_early;
   summary.samples_per_second =
       training_seconds_ > 0 ? static_cast<double>(steps_run_ * job_.config.data.batch) / training_seconds_ : 0;
   summary.bytes_planned_per_step = job_.plan.bytes;

@@ -18,8 +18,7 @@ struct LoopOptions {
 
 struct LoopResult {
   Summary summary;
-  int signal = 0;             ///< the signal that stopped the run, 0 if it came to its end
-  bool stopped_early = false; ///< train.patience is at its end
+  int signal = 0; ///< the signal that stopped the run, 0 if it came to its end
 };
 
 /// Trains until the configured number of steps, until train.patience is at its end, or until any rank has received a

@@ -175,7 +175,7 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
     return fmt::format("stopped after step {} on {}; {}\n", s.steps, signal_name(result.signal),
                        checkpoints ? "go on with --resume" : "no checkpoint, as checkpoint.keep = 0 says");
   std::string text = fmt::format("done: {} steps{}, {:.0f} samples/s, {} moved per step", s.steps,
-                                 result.stopped_early ? " (stopped early, as train.patience says)" : "",
+                                 s.stopped_early ? " (stopped early, as train.patience says)" : "",
                                  s.samples_per_second, plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
     text += std::isnan(s.validation->accuracy) ? fmt::format("; held-out loss {:.4f}", plain(s.validation->loss))

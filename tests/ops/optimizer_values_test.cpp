@@ -4,14 +4,13 @@
 #include "ops/autodiff.hpp"
 #include "ops/case_parts.hpp"
 #include "ops/compare.hpp"
+#include "ops/golden.hpp"
 #include "ops/layers.hpp"
 #include "support/interpreter.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -26,10 +25,7 @@ using support::Values;
 constexpr double bound = 1e-11;
 
 const json& golden() {
-  static const json values = [] {
-    std::ifstream in(std::string(SOYBEAN_SOURCE_DIR) + "/tests/golden/optimizer_values.json");
-    return json::parse(in);
-  }();
+  static const json values = read_golden("optimizer_values.json");
   return values;
 }
 

@@ -5,14 +5,13 @@
 #include "frontend/toml.hpp"
 #include "ops/autodiff.hpp"
 #include "ops/compare.hpp"
+#include "ops/golden.hpp"
 #include "ops/layers.hpp"
 #include "support/interpreter.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -27,10 +26,7 @@ using support::Values;
 constexpr double bound = 1e-11;
 
 const json& all_cases() {
-  static const json cases = [] {
-    std::ifstream in(std::string(SOYBEAN_SOURCE_DIR) + "/tests/golden/operator_values.json");
-    return json::parse(in);
-  }();
+  static const json cases = read_golden("operator_values.json");
   return cases;
 }
 
