@@ -12,7 +12,6 @@ namespace soybean::plan {
 namespace {
 
 constexpr double most_work_per_entry = 64; // of the cap: keeps time in proportion to memory
-constexpr double work_of_a_visit = 7e4;    // combinations eliminated in the time a sweep takes for one term
 constexpr int most_sweeps = 60;
 constexpr std::size_t most_branched_terms = 20'000; ///< of all subproblems solved where elimination does not fit
 
@@ -177,7 +176,7 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
     all.emplace_back(values.size());
     std::iota(all.back().begin(), all.back().end(), 0);
   }
-  const double easy = limits.easy_work + work_of_a_visit * static_cast<double>(problem.terms.size());
+  const double easy = limits.easy_work * static_cast<double>(problem.terms.size());
   if (const Order order = effort(problem, sizes_of(all)); order.work <= easy && fits(order, limits.table_entries))
     return proven(minimise_over(problem, all, order), limits.incumbent);
   Relaxation relaxation(problem, limits.incumbent);
@@ -194,7 +193,7 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
     if (fits(order, limits.table_entries) && (order.work <= easy * (sweep + 1) || settled))
       return proven(minimise_over(problem, relaxation.values(), order), limits.incumbent);
     if (sweep == 1) { // a plan close to the bound lets it exclude more
-      best = beam(problem, relaxation, limits.table_entries, limits.easy_work);
+      best = beam(problem, relaxation, limits.table_entries, easy);
       if (best.found) relaxation.lower_limit(best.bytes);
     }
     if (settled) break;

@@ -12,7 +12,7 @@ namespace soybean::plan {
 struct Limits {
   std::int64_t incumbent = never; ///< bytes of a plan known already: only plans at most as costly are wanted
   std::int64_t table_entries = 0; ///< of one elimination table
-  double easy_work = 3e6;         ///< combinations that are looked at sooner than bounds are worked out
+  double easy_work = 7e4;         ///< combinations per term, looked at in the time of a sweep: sooner than bounds
 };
 
 struct Solution {
