@@ -1,7 +1,9 @@
 #pragma once
-// The contract a vendor library fulfils: convolutions and matrix products of floats, as exec.math() says. One source
-// per vendor implements it (host/dnn_onednn.cpp, cuda/dnn.cpp); only src/kernels calls it. Hides primitives, their
-// cache and the library's weight layouts.
+// The contract a vendor library fulfils: convolutions and matrix products of floats, as exec.math() says, and those
+// poolings and softmaxes that it computes as we define them. One source per vendor implements it (host/dnn_onednn.cpp,
+// cuda/dnn.cpp); only src/kernels calls it. Hides primitives, their cache and the library's weight layouts.
+// Batch norm is not here: its sums are added up over ranks before the rest of it, which no library's single call
+// allows.
 #include "device/exec.hpp"
 
 #include <compare>
@@ -52,8 +54,9 @@ std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pas
 /// The library's name of the implementation, for tests and reports; "none" when there is nothing to compute.
 std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass);
 
-/// Whether the library adds a bias in the same call; if not, conv.bias must be false.
-bool conv_takes_bias(const Exec& exec);
+/// Whether conv_forward should be asked to add a bias, or the caller does it by itself; `goes_over`: it goes over the
+/// result afterwards in any case.
+bool conv_takes_bias(const Exec& exec, const Conv& conv, bool goes_over);
 /// y = x * w (+ bias [out_channels]). Scratch: 64-byte aligned. An output whose sum is empty becomes zero.
 void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,
                   const float* bias = nullptr);
@@ -76,5 +79,41 @@ std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape);
 /// `bias`: [n], if the shape says so.
 void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch,
             const float* bias = nullptr);
+
+enum class PoolKind : std::uint8_t {
+  max,             ///< a NaN wins
+  average,         ///< of the window; the padding counts as zeros
+  average_in_image ///< of the window's part in the image
+};
+
+/// Pooling of NHWC images; no window reaches beyond the padding, which is equal on opposite sides. Gradients are not
+/// here: of equal maxima libraries do not promise the first one to get it, and an average's needs nothing but dy.
+struct Pool {
+  PoolKind kind = PoolKind::max;
+  std::int64_t batch = 0, channels = 0;
+  std::int64_t height = 0, width = 0;
+  std::int64_t kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t padding_h = 0, padding_w = 0; ///< less than the kernel
+  auto operator<=>(const Pool&) const = default;
+
+  std::int64_t out_height() const { return (height + 2 * padding_h - kernel_h) / stride_h + 1; }
+  std::int64_t out_width() const { return (width + 2 * padding_w - kernel_w) / stride_w + 1; }
+  std::int64_t input_size() const { return batch * height * width * channels; }
+  std::int64_t output_size() const { return batch * out_height() * out_width() * channels; }
+};
+/// False, and nothing is done, where the library does not offer it or is no faster: a kernel of ours has to.
+bool pool(const Exec& exec, const Pool& shape, const float* x, float* y);
+
+/// Softmax, or its logarithm, of every row.
+struct Softmax {
+  std::int64_t rows = 0, width = 0;
+  bool logarithm = false;
+  auto operator<=>(const Softmax&) const = default;
+};
+/// x → y, which may be x; false as for pool.
+bool softmax(const Exec& exec, const Softmax& shape, const float* x, float* y);
+/// dy, y → dx, which may be dy; false as for pool.
+bool softmax_gradient(const Exec& exec, const Softmax& shape, const float* dy, const float* y, float* dx);
 
 } // namespace soybean::device

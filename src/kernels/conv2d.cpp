@@ -73,7 +73,7 @@ namespace {
 /// The forward pass as the vendor layer is asked for it: with the epilogue's bias where it takes one.
 Conv vendor_conv(const Exec& exec, const Call& call, const Epilogue& epilogue) {
   Conv conv = forward_conv(call);
-  conv.bias = epilogue.bias != nullptr && device::conv_takes_bias(exec);
+  conv.bias = epilogue.bias != nullptr && device::conv_takes_bias(exec, conv, epilogue.relu);
   return conv;
 }
 

@@ -2,10 +2,14 @@
 // max_pool and avg_pool move 4(X + Y) bytes and take K·Y flops; max_pool_grad moves 4(2X + Y) bytes and takes about
 // 2K·Y·⌈kernel/stride⌉ flops, since every row of x redoes the windows that touch it; avg_pool_grad moves 4(X + Y) bytes
 // and takes K·Y flops.
+// On accelerators the vendor library does those forward passes that it defines alike: no dilation, equal paddings, no
+// window beyond them. The gradients are always ours: cuDNN does not say which of several equal maxima gets the gradient
+// (PyTorch and we: the first), and asks for x and y for an average's, which nothing else needs by then.
 // Work is one row of images × a span of channels. The gradients write row by row of dx, so rows are independent and
 // sums have a fixed order.
 #include "kernels/pool.hpp"
 
+#include "device/dnn.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/spans.hpp"
 
@@ -47,6 +51,28 @@ KOKKOS_INLINE_FUNCTION std::int64_t counted(const Pool& p, int axis, std::int64_
 KOKKOS_INLINE_FUNCTION std::int64_t image_row(const Pool& p, const std::int64_t (&size)[2], std::int64_t b,
                                               std::int64_t h) {
   return (b * size[0] + h) * size[1] * p.channels;
+}
+
+/// Whether the vendor library has pooled x into y.
+bool is_done_by_library(const Exec& exec, const Pool& p, device::PoolKind kind, const float* x, float* y) {
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::int64_t room = p.in[axis] + p.padding[axis] + p.end_padding[axis] - p.kernel[axis];
+    if (p.dilation[axis] != 1 || p.padding[axis] != p.end_padding[axis] || p.out[axis] != room / p.stride[axis] + 1)
+      return false;
+  }
+  return device::pool(exec,
+                      {.kind = kind,
+                       .batch = p.samples,
+                       .channels = p.channels,
+                       .height = p.in[0],
+                       .width = p.in[1],
+                       .kernel_h = p.kernel[0],
+                       .kernel_w = p.kernel[1],
+                       .stride_h = p.stride[0],
+                       .stride_w = p.stride[1],
+                       .padding_h = p.padding[0],
+                       .padding_w = p.padding[1]},
+                      x, y);
 }
 
 std::int64_t image_rows_work(const Pool& p) {
@@ -92,6 +118,7 @@ Pool make_global_pool(const TensorView& x, const TensorView& y) {
 }
 
 void max_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
+  if (is_done_by_library(exec, p, device::PoolKind::max, x, y)) return;
   spans_for(
       exec, p.samples * p.out[0], p.channels, image_rows_work(p), "soybean::max_pool",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
@@ -164,6 +191,8 @@ void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float
 }
 
 void avg_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
+  const auto kind = p.count_padding ? device::PoolKind::average : device::PoolKind::average_in_image;
+  if (is_done_by_library(exec, p, kind, x, y)) return;
   spans_for(
       exec, p.samples * p.out[0], p.channels, image_rows_work(p), "soybean::avg_pool",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {

@@ -1,7 +1,9 @@
 // Softmax layers, f32; sums in double. n values: forward reads 4n bytes three times (twice from cache) and writes 4n,
-// with one or two exponentials each; the gradients read 8n twice and write 4n.
+// with one or two exponentials each; the gradients read 8n twice and write 4n. On accelerators the vendor library does
+// them where it can, with sums in float.
 #include "kernels/softmax.hpp"
 
+#include "device/dnn.hpp"
 #include "device/math.hpp"
 #include "device/teams.hpp"
 #include "kernels/layout.hpp"
@@ -20,6 +22,7 @@ SoftmaxRows softmax_rows(const TensorView& x) {
 namespace {
 
 struct Softmax {
+  static constexpr bool logarithm = false;
   std::int64_t width;
   const float* x;
   float* y;
@@ -39,6 +42,7 @@ struct Softmax {
 };
 
 struct LogSoftmax {
+  static constexpr bool logarithm = true;
   std::int64_t width;
   const float* x;
   float* y;
@@ -55,6 +59,7 @@ struct LogSoftmax {
 };
 
 struct SoftmaxGrad {
+  static constexpr bool logarithm = false;
   std::int64_t width;
   const float *dy, *y;
   float* dx;
@@ -69,6 +74,7 @@ struct SoftmaxGrad {
 };
 
 struct LogSoftmaxGrad {
+  static constexpr bool logarithm = true;
   std::int64_t width;
   const float *dy, *y;
   float* dx;
@@ -88,6 +94,7 @@ void forward(const Exec& exec, const char* label, const Call& call) {
   expect(x, DType::f32);
   expect_alike(x, y);
   const SoftmaxRows r = softmax_rows(x);
+  if (device::softmax(exec, {r.rows, r.width, Kernel::logarithm}, x.as<const float>(), y.as<float>())) return;
   device::teams_for(exec, r.rows, 16 * r.width, label, Kernel{r.width, x.as<const float>(), y.as<float>()});
 }
 
@@ -98,6 +105,9 @@ void backward(const Exec& exec, const char* label, const Call& call) {
   expect_alike(dy, y);
   expect_alike(dy, dx);
   const SoftmaxRows r = softmax_rows(dy);
+  if (device::softmax_gradient(exec, {r.rows, r.width, Kernel::logarithm}, dy.as<const float>(), y.as<const float>(),
+                               dx.as<float>()))
+    return;
   device::teams_for(exec, r.rows, 4 * r.width, label,
                     Kernel{r.width, dy.as<const float>(), y.as<const float>(), dx.as<float>()});
 }

@@ -1,29 +1,13 @@
-// Stand-in for cuDNN: convolutions on NHWC tensors as plain loops, and copies between layouts. See standins.hpp.
-#include "standins/state.hpp"
+// Stand-in for cuDNN: handles, tensors and convolutions on NHWC tensors as plain loops, and copies between layouts. See
+// standins.hpp.
+#include "standins/cudnn.hpp"
 
-#include <cudnn.h>
-
-#include <array>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
-using soybean::standins::enqueue;
-using soybean::standins::enter;
-using soybean::standins::factor;
-using soybean::standins::fault;
-using soybean::standins::Handles;
-using soybean::standins::is_device_memory;
-using soybean::standins::state;
+using namespace soybean::standins;
 
-struct cudnnContext {
-  int device = 0;
-  cudaStream_t stream = nullptr;
-};
-/// Extents and steps in the order n c h w.
-struct cudnnTensorStruct {
-  cudnnDataType_t type{};
-  std::array<std::int64_t, 4> extents{}, steps{};
-};
 /// Extents in the order k c h w.
 struct cudnnFilterStruct {
   cudnnDataType_t type{};
@@ -35,15 +19,50 @@ struct cudnnConvolutionStruct {
   std::int64_t groups = 1;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
+struct cudnnActivationStruct {
+  cudnnActivationMode_t mode{};
+  cudnnNanPropagation_t nan{};
+};
 
-namespace {
+namespace soybean::standins {
 
-Handles<cudnnContext>& contexts() {
+Handles<cudnnContext>& cudnn_contexts() {
   static Handles<cudnnContext> handles("cudnn handle");
   return handles;
 }
-Handles<cudnnTensorStruct>& tensors() {
+Handles<cudnnTensorStruct>& cudnn_tensors() {
   static Handles<cudnnTensorStruct> handles("tensor descriptor");
+  return handles;
+}
+
+std::int64_t elements(const cudnnTensorStruct& t) {
+  return t.extents[0] * t.extents[1] * t.extents[2] * t.extents[3];
+}
+
+bool is_nhwc(const cudnnTensorStruct& t) {
+  const auto& [n, c, h, w] = t.extents;
+  return t.steps == std::array<std::int64_t, 4>{c * h * w, 1, w * c, c};
+}
+
+bool cudnn_ready(cudnnHandle_t handle, const char* call) {
+  if (!cudnn_contexts().check(handle, call)) return false;
+  if (handle->device != state().device)
+    fault(std::string(call) + ": the handle is of another accelerator than the one set");
+  if (handle->stream == nullptr) fault(std::string(call) + ": in the default stream");
+  return true;
+}
+
+bool complain(const char* call, const char* what) {
+  fault(std::string(call) + ": " + what);
+  return false;
+}
+
+} // namespace soybean::standins
+
+namespace {
+
+Handles<cudnnActivationStruct>& activations() {
+  static Handles<cudnnActivationStruct> handles("activation descriptor");
   return handles;
 }
 Handles<cudnnFilterStruct>& filters() {
@@ -55,23 +74,8 @@ Handles<cudnnConvolutionStruct>& convolutions() {
   return handles;
 }
 
-constexpr std::int64_t float_bytes = sizeof(float);
-
-std::int64_t elements(const std::array<std::int64_t, 4>& extents) {
-  return extents[0] * extents[1] * extents[2] * extents[3];
-}
-
-bool is_nhwc(const cudnnTensorStruct& t) {
-  const auto& [n, c, h, w] = t.extents;
-  return t.steps == std::array<std::int64_t, 4>{c * h * w, 1, w * c, c};
-}
-
-bool ready(cudnnHandle_t handle, const char* call) {
-  if (!contexts().check(handle, call)) return false;
-  if (handle->device != state().device)
-    fault(std::string(call) + ": the handle is of another accelerator than the one set");
-  if (handle->stream == nullptr) fault(std::string(call) + ": in the default stream");
-  return true;
+std::int64_t weights_of(const cudnnFilterStruct& w) {
+  return w.extents[0] * w.extents[1] * w.extents[2] * w.extents[3];
 }
 
 /// A convolution as its descriptors tell it.
@@ -82,28 +86,25 @@ struct Shape {
 };
 
 bool fits(const Shape& s, const char* call) {
-  const auto complain = [call](const char* what) {
-    fault(std::string(call) + ": " + what);
-    return false;
-  };
   if (s.x.type != CUDNN_DATA_FLOAT || s.y.type != CUDNN_DATA_FLOAT || s.w.type != CUDNN_DATA_FLOAT)
-    return complain("a tensor that is not of floats");
-  if (!is_nhwc(s.x) || !is_nhwc(s.y) || s.w.format != CUDNN_TENSOR_NHWC) return complain("a tensor that is not NHWC");
+    return complain(call, "a tensor that is not of floats");
+  if (!is_nhwc(s.x) || !is_nhwc(s.y) || s.w.format != CUDNN_TENSOR_NHWC)
+    return complain(call, "a tensor that is not NHWC");
   if (s.w.extents[1] * s.conv.groups != s.x.extents[1] || s.w.extents[0] != s.y.extents[1] ||
       s.w.extents[0] % s.conv.groups != 0 || s.x.extents[0] != s.y.extents[0])
-    return complain("channels, groups or batches that do not fit together");
+    return complain(call, "channels, groups or batches that do not fit together");
   for (int d = 0; d < 2; ++d) {
     const std::int64_t reach = s.conv.dilation[d] * (s.w.extents[2 + d] - 1) + 1;
     if (s.y.extents[2 + d] != (s.x.extents[2 + d] + 2 * s.conv.padding[d] - reach) / s.conv.stride[d] + 1)
-      return complain("an image whose size does not follow from kernel, stride and padding");
+      return complain(call, "an image whose size does not follow from kernel, stride and padding");
   }
   return true;
 }
 
 bool check_all(cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t y, cudnnFilterDescriptor_t w,
                cudnnConvolutionDescriptor_t conv, const char* call) {
-  return ready(handle, call) && tensors().check(x, call) && tensors().check(y, call) && filters().check(w, call) &&
-         convolutions().check(conv, call) && fits({*x, *y, *w, *conv}, call);
+  return cudnn_ready(handle, call) && cudnn_tensors().check(x, call) && cudnn_tensors().check(y, call) &&
+         filters().check(w, call) && convolutions().check(conv, call) && fits({*x, *y, *w, *conv}, call);
 }
 
 /// f(x, w, y) for the positions of every product in the convolution.
@@ -192,12 +193,13 @@ struct Operands {
   void* workspace;
   std::size_t workspace_bytes;
   std::int64_t needed_bytes;
+  const float* bias = nullptr; ///< of each channel of y
 };
 
 cudnnStatus_t run(cudnnHandle_t handle, const Shape& s, Pass pass, const Operands& o, const char* call) {
-  const bool reachable = is_device_memory(o.x, elements(s.x.extents) * float_bytes, call, "x") &&
-                         is_device_memory(o.w, elements(s.w.extents) * float_bytes, call, "w") &&
-                         is_device_memory(o.y, elements(s.y.extents) * float_bytes, call, "y");
+  const bool reachable = is_device_memory(o.x, elements(s.x) * float_bytes, call, "x") &&
+                         is_device_memory(o.w, weights_of(s.w) * float_bytes, call, "w") &&
+                         is_device_memory(o.y, elements(s.y) * float_bytes, call, "y");
   if (!reachable || o.needed_bytes < 0) return CUDNN_STATUS_BAD_PARAM;
   if (static_cast<std::int64_t>(o.workspace_bytes) < o.needed_bytes) {
     fault(std::string(call) + ": too small a workspace");
@@ -214,9 +216,9 @@ cudnnStatus_t run(cudnnHandle_t handle, const Shape& s, Pass pass, const Operand
     const auto *x = static_cast<const float*>(o.x), *w = static_cast<const float*>(o.w),
                *y = static_cast<const float*>(o.y);
     const void* written = pass == Pass::forward ? o.y : pass == Pass::backward_data ? o.x : o.w;
-    const std::int64_t size = elements(pass == Pass::forward         ? y_desc.extents
-                                       : pass == Pass::backward_data ? x_desc.extents
-                                                                     : w_desc.extents);
+    const std::int64_t size = pass == Pass::forward         ? elements(y_desc)
+                              : pass == Pass::backward_data ? elements(x_desc)
+                                                            : weights_of(w_desc);
     std::vector<double> sums(static_cast<std::size_t>(size));
     const bool tf32 = conv.math != CUDNN_FMA_MATH;
     each_product(shape, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
@@ -224,6 +226,8 @@ cudnnStatus_t run(cudnnHandle_t handle, const Shape& s, Pass pass, const Operand
       if (pass == Pass::backward_data) sums[static_cast<std::size_t>(i)] += factor(y[k], tf32) * factor(w[j], tf32);
       if (pass == Pass::backward_filter) sums[static_cast<std::size_t>(j)] += factor(y[k], tf32) * factor(x[i], tf32);
     });
+    const auto channels = static_cast<std::size_t>(y_desc.extents[1]);
+    for (std::size_t i = 0; i < sums.size() && o.bias != nullptr; ++i) sums[i] += double(o.bias[i % channels]);
     auto* result = static_cast<float*>(const_cast<void*>(written));
     for (std::size_t i = 0; i < sums.size(); ++i)
       result[i] = static_cast<float>(alpha * sums[i] + (beta == 0 ? 0.0 : double(beta) * double(result[i])));
@@ -249,38 +253,38 @@ void cudnnGetLastErrorString(char* message, std::size_t size) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (!enter(__func__)) return CUDNN_STATUS_NOT_INITIALIZED;
-  *handle = contexts().make();
+  *handle = cudnn_contexts().make();
   (*handle)->device = state().device;
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   static_cast<void>(enter(__func__));
-  return contexts().destroy(handle, __func__) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  return cudnn_contexts().destroy(handle, __func__) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   if (!enter(__func__)) return CUDNN_STATUS_BAD_PARAM;
-  if (!contexts().check(handle, __func__)) return CUDNN_STATUS_BAD_PARAM;
+  if (!cudnn_contexts().check(handle, __func__)) return CUDNN_STATUS_BAD_PARAM;
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
   if (!enter(__func__)) return CUDNN_STATUS_ALLOC_FAILED;
-  *tensor = tensors().make();
+  *tensor = cudnn_tensors().make();
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
   static_cast<void>(enter(__func__));
-  return tensors().destroy(tensor, __func__) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  return cudnn_tensors().destroy(tensor, __func__) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int n, int c, int h,
                                            int w, int n_step, int c_step, int h_step, int w_step) {
   if (!enter(__func__)) return CUDNN_STATUS_BAD_PARAM;
-  if (!tensors().check(tensor, __func__)) return CUDNN_STATUS_BAD_PARAM;
+  if (!cudnn_tensors().check(tensor, __func__)) return CUDNN_STATUS_BAD_PARAM;
   if (n < 1 || c < 1 || h < 1 || w < 1) fault("cudnnSetTensor4dDescriptorEx: an empty tensor");
   *tensor = {.type = type, .extents = {n, c, h, w}, .steps = {n_step, c_step, h_step, w_step}};
   return CUDNN_STATUS_SUCCESS;
@@ -289,7 +293,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w) {
   if (!enter(__func__)) return CUDNN_STATUS_BAD_PARAM;
-  if (!tensors().check(tensor, __func__)) return CUDNN_STATUS_BAD_PARAM;
+  if (!cudnn_tensors().check(tensor, __func__)) return CUDNN_STATUS_BAD_PARAM;
   if (n < 1 || c < 1 || h < 1 || w < 1) fault("cudnnSetTensor4dDescriptor: an empty tensor");
   const std::int64_t step = format == CUDNN_TENSOR_NHWC ? c : 1, channel = format == CUDNN_TENSOR_NHWC ? 1 : h * w;
   *tensor = {.type = type, .extents = {n, c, h, w}, .steps = {std::int64_t{c} * h * w, channel, w * step, step}};
@@ -432,6 +436,74 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
              {x, w, y, alpha, beta, workspace, bytes, workspace_of(forward_algorithms, algorithm, __func__)}, __func__);
 }
 
+cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activation) {
+  if (!enter(__func__)) return CUDNN_STATUS_ALLOC_FAILED;
+  *activation = activations().make();
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activation) {
+  static_cast<void>(enter(__func__));
+  return activations().destroy(activation, __func__) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
+cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation, cudnnActivationMode_t mode,
+                                           cudnnNanPropagation_t nan, double) {
+  if (!enter(__func__)) return CUDNN_STATUS_BAD_PARAM;
+  if (!activations().check(activation, __func__)) return CUDNN_STATUS_BAD_PARAM;
+  *activation = {.mode = mode, .nan = nan};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnConvolutionBiasActivationForward(
+    cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t x_desc, const void* x,
+    const cudnnFilterDescriptor_t w_desc, const void* w, const cudnnConvolutionDescriptor_t conv,
+    cudnnConvolutionFwdAlgo_t algorithm, void* workspace, std::size_t bytes, const void* alpha2,
+    const cudnnTensorDescriptor_t z_desc, const void* z, const cudnnTensorDescriptor_t bias_desc, const void* bias,
+    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_desc, void* y) {
+  if (!enter(__func__)) return CUDNN_STATUS_EXECUTION_FAILED;
+  if (!check_all(handle, x_desc, y_desc, w_desc, conv, __func__) || !cudnn_tensors().check(z_desc, __func__) ||
+      !cudnn_tensors().check(bias_desc, __func__) || !activations().check(activation, __func__))
+    return CUDNN_STATUS_BAD_PARAM;
+  if (state().not_offered.contains(__func__)) return CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
+  // What the library takes, of what it takes what stands here computes: no further term, no activation.
+  if (*static_cast<const float*>(alpha2) != 0 || z == nullptr || z_desc->extents != y_desc->extents)
+    fault("cudnnConvolutionBiasActivationForward: a further term, or none of the result's shape");
+  if (activation->mode != CUDNN_ACTIVATION_IDENTITY || activation->nan != CUDNN_NOT_PROPAGATE_NAN ||
+      algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
+    fault("cudnnConvolutionBiasActivationForward: an activation or an algorithm it does not go with");
+  if (bias_desc->extents != std::array<std::int64_t, 4>{1, y_desc->extents[1], 1, 1} || bias_desc->steps[1] != 1 ||
+      bias_desc->type != CUDNN_DATA_FLOAT || x == y)
+    fault("cudnnConvolutionBiasActivationForward: a bias of another shape, or y in place of x");
+  if (!is_device_memory(bias, elements(*bias_desc) * float_bytes, __func__, "the bias")) return CUDNN_STATUS_BAD_PARAM;
+  const float none = 0;
+  return run(handle, {*x_desc, *y_desc, *w_desc, *conv}, Pass::forward,
+             {x, w, y, alpha, &none, workspace, bytes, workspace_of(forward_algorithms, algorithm, __func__),
+              static_cast<const float*>(bias)},
+             __func__);
+}
+
+cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t bias_desc,
+                             const void* bias, const void* beta, const cudnnTensorDescriptor_t y_desc, void* y) {
+  if (!enter(__func__)) return CUDNN_STATUS_EXECUTION_FAILED;
+  if (!cudnn_ready(handle, __func__) || !cudnn_tensors().check(bias_desc, __func__) ||
+      !cudnn_tensors().check(y_desc, __func__))
+    return CUDNN_STATUS_BAD_PARAM;
+  if (bias_desc->extents != std::array<std::int64_t, 4>{1, y_desc->extents[1], 1, 1} || !is_nhwc(*y_desc) ||
+      bias_desc->type != CUDNN_DATA_FLOAT || y_desc->type != CUDNN_DATA_FLOAT)
+    fault("cudnnAddTensor: not a bias of the channels of floats stored NHWC");
+  if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 1)
+    fault("cudnnAddTensor: not a plain sum");
+  const std::int64_t channels = y_desc->extents[1], size = elements(*y_desc);
+  if (!is_device_memory(bias, channels * float_bytes, __func__, "the bias") ||
+      !is_device_memory(y, size * float_bytes, __func__, "y"))
+    return CUDNN_STATUS_BAD_PARAM;
+  const bool done = enqueue(handle->stream, __func__, [bias, y, channels, size] {
+    for (std::int64_t i = 0; i < size; ++i) static_cast<float*>(y)[i] += static_cast<const float*>(bias)[i % channels];
+  });
+  return done ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
                                            const cudnnFilterDescriptor_t w_desc, const void* w,
                                            const cudnnTensorDescriptor_t y_desc, const void* y,
@@ -461,14 +533,15 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, cons
                                    const void* from, const void* beta, const cudnnTensorDescriptor_t to_desc,
                                    void* to) {
   if (!enter(__func__)) return CUDNN_STATUS_EXECUTION_FAILED;
-  if (!ready(handle, __func__) || !tensors().check(from_desc, __func__) || !tensors().check(to_desc, __func__))
+  if (!cudnn_ready(handle, __func__) || !cudnn_tensors().check(from_desc, __func__) ||
+      !cudnn_tensors().check(to_desc, __func__))
     return CUDNN_STATUS_BAD_PARAM;
   if (from_desc->extents != to_desc->extents || from_desc->type != CUDNN_DATA_FLOAT ||
       to_desc->type != CUDNN_DATA_FLOAT)
     fault("cudnnTransformTensor: tensors of different extents or not of floats");
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
     fault("cudnnTransformTensor: not a copy");
-  const std::int64_t bytes = elements(from_desc->extents) * float_bytes;
+  const std::int64_t bytes = elements(*from_desc) * float_bytes;
   if (!is_device_memory(from, bytes, __func__, "the source") || !is_device_memory(to, bytes, __func__, "the target"))
     return CUDNN_STATUS_BAD_PARAM;
   const bool done = enqueue(handle->stream, __func__, [a = *from_desc, b = *to_desc, from, to] {

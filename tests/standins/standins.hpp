@@ -41,6 +41,8 @@ const std::vector<std::string>& calls();
 void fail_call(std::int64_t k);
 /// The next call of this name fails; "": none does.
 void fail_call(const std::string& name);
+/// Calls of this name say from now on that they do not offer what they are asked for.
+void withdraw_call(const std::string& name);
 
 /// Streams in which work was queued since the last reset.
 std::vector<const void*> streams_used();

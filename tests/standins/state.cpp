@@ -108,6 +108,10 @@ void fail_call(const std::string& name) {
   state().failing_call = name;
 }
 
+void withdraw_call(const std::string& name) {
+  state().not_offered.insert(name);
+}
+
 std::vector<const void*> streams_used() {
   return {state().streams_used.begin(), state().streams_used.end()};
 }

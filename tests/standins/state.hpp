@@ -27,6 +27,7 @@ struct State {
   std::vector<std::string> faults, calls;
   std::int64_t calls_until_failure = 0;
   std::string failing_call;
+  std::set<std::string> not_offered;
   std::vector<Accelerator> accelerators{Accelerator{}};
   int driver = CUDART_VERSION; ///< its CUDA; 0: there is none
   bool recording = false;

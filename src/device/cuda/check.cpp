@@ -35,6 +35,12 @@ void check(cudnnStatus_t code, const char* call, std::source_location where) {
   fail_call(call, text, where);
 }
 
+bool is_offered(cudnnStatus_t code, const char* call, std::source_location where) {
+  if (CUDNN_STATUS_CATEGORY(code) == CUDNN_STATUS_NOT_SUPPORTED) return false; // with or without a reason
+  check(code, call, where);
+  return true;
+}
+
 void use(int device, std::source_location where) {
   check(cudaSetDevice(device), "cudaSetDevice", where);
 }

@@ -13,6 +13,9 @@ namespace soybean::device::cuda {
 void check(cudaError_t code, const char* call, std::source_location where = std::source_location::current());
 void check(cublasStatus_t code, const char* call, std::source_location where = std::source_location::current());
 void check(cudnnStatus_t code, const char* call, std::source_location where = std::source_location::current());
+/// False, and nothing was queued, where the library does not offer what it was asked for; throws as check does for any
+/// other failure.
+bool is_offered(cudnnStatus_t code, const char* call, std::source_location where = std::source_location::current());
 
 /// Calls of this thread are for `device` from now on.
 void use(int device, std::source_location where = std::source_location::current());

@@ -10,29 +10,10 @@ namespace soybean::device::cuda {
 
 namespace {
 
-int narrow(std::int64_t value) {
-  ensure(value >= 0 && value <= std::numeric_limits<int>::max(), "an extent that the library can not take");
-  return static_cast<int>(value);
-}
-
 constexpr std::int64_t alignment_images = 4; // so many begin 16 bytes apart, as kernels want, whatever their size
 constexpr std::int64_t alignment = 64;
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
-}
-
-Unique<TensorTraits> make_tensor() {
-  cudnnTensorDescriptor_t tensor = nullptr;
-  check(cudnnCreateTensorDescriptor(&tensor), "cudnnCreateTensorDescriptor");
-  return Unique<TensorTraits>(tensor);
-}
-
-Unique<TensorTraits> images(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-  Unique<TensorTraits> tensor = make_tensor();
-  check(cudnnSetTensor4dDescriptor(tensor.get(), CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, narrow(n), narrow(c), narrow(h),
-                                   narrow(w)),
-        "cudnnSetTensor4dDescriptor");
-  return tensor;
 }
 
 struct WeightShape {
@@ -128,6 +109,20 @@ void take(ConvPlan& plan, const Perf* chosen, Math math, const char* pass) {
     check(cudnnSetConvolutionMathType(plan.conv.get(), chosen->mathType), "cudnnSetConvolutionMathType");
 }
 
+/// What an algorithm needs to add a bias by itself. The library offers that without an activation for one algorithm
+/// alone. With a relu it does for others, too, but only for one that turns NaN into 0, so that a run that has gone
+/// wrong would look sound: relu stays a kernel of ours.
+void prepare_bias(ConvPlan& plan, const Conv& c) {
+  plan.bias = images(1, c.out_channels, 1, 1);
+  plan.fuses_bias = plan.algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  if (!plan.fuses_bias) return;
+  cudnnActivationDescriptor_t handle = nullptr;
+  check(cudnnCreateActivationDescriptor(&handle), "cudnnCreateActivationDescriptor");
+  plan.identity = Unique<ActivationTraits>(handle);
+  check(cudnnSetActivationDescriptor(handle, CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
+        "cudnnSetActivationDescriptor");
+}
+
 void choose_forward(cudnnHandle_t handle, ConvPlan& plan, Math math, const ConvLimits& limits) {
   std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> offered{};
   int count = 0;
@@ -196,6 +191,7 @@ ConvPlan make_conv_plan(cudnnHandle_t handle, const Conv& c, ConvPass pass, Math
   switch (pass) {
   case ConvPass::forward:
     choose_forward(handle, plan, math, limits);
+    prepare_bias(plan, c);
     break;
   case ConvPass::backward_data:
     choose_backward_data(handle, plan, math, limits);
@@ -220,15 +216,41 @@ std::int64_t images_per_call(const Conv& c, const ConvLimits& limits) {
   return std::min((images + alignment_images - 1) / alignment_images, most / alignment_images) * alignment_images;
 }
 
-void run_conv_plan(cudnnHandle_t handle, const ConvPlan& p, ConvPass pass, const ConvOperands& o) {
+namespace {
+
+/// y = x * w + bias in one call; false, and nothing is queued, where the library refuses.
+bool run_biased(cudnnHandle_t handle, const ConvPlan& p, const ConvOperands& o) {
+  const float one = 1, zero = 0; // times what stands in for a further term, which is not read
+  return is_offered(
+      cudnnConvolutionBiasActivationForward(handle, &one, p.x.get(), o.first, p.w.get(), o.second, p.conv.get(),
+                                            static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm), o.workspace,
+                                            static_cast<std::size_t>(p.workspace_bytes), &zero, p.y.get(), o.result,
+                                            p.bias.get(), o.bias, p.identity.get(), p.y.get(), o.result),
+      "cudnnConvolutionBiasActivationForward");
+}
+
+void run_forward(cudnnHandle_t handle, ConvPlan& p, const ConvOperands& o) {
+  if (o.bias != nullptr && p.fuses_bias) {
+    if (run_biased(handle, p, o)) return;
+    p.fuses_bias = false; // nor will it the next time
+  }
+  const float one = 1, zero = 0;
+  check(cudnnConvolutionForward(handle, &one, p.x.get(), o.first, p.w.get(), o.second, p.conv.get(),
+                                static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm), o.workspace,
+                                static_cast<std::size_t>(p.workspace_bytes), &zero, p.y.get(), o.result),
+        "cudnnConvolutionForward");
+  if (o.bias != nullptr)
+    check(cudnnAddTensor(handle, &one, p.bias.get(), o.bias, &one, p.y.get(), o.result), "cudnnAddTensor");
+}
+
+} // namespace
+
+void run_conv_plan(cudnnHandle_t handle, ConvPlan& p, ConvPass pass, const ConvOperands& o) {
   const float one = 1, beta = o.add ? 1 : 0;
   const auto bytes = static_cast<std::size_t>(p.workspace_bytes);
   switch (pass) {
   case ConvPass::forward:
-    check(cudnnConvolutionForward(handle, &one, p.x.get(), o.first, p.w.get(), o.second, p.conv.get(),
-                                  static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm), o.workspace, bytes, &beta,
-                                  p.y.get(), o.result),
-          "cudnnConvolutionForward");
+    run_forward(handle, p, o);
     break;
   case ConvPass::backward_data:
     check(cudnnConvolutionBackwardData(handle, &one, p.w.get(), o.second, p.y.get(), o.first, p.conv.get(),

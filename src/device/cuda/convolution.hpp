@@ -1,16 +1,10 @@
 #pragma once
 // Convolutions of one pass on cuDNN, found once per shape and run many times. Called by dnn.cpp.
-#include "base/handles.hpp"
-#include "device/cuda/check.hpp"
+#include "device/cuda/tensors.hpp"
 #include "device/dnn.hpp"
 
 namespace soybean::device::cuda {
 
-struct TensorTraits {
-  using Handle = cudnnTensorDescriptor_t;
-  static Handle null() { return nullptr; }
-  static void release(Handle handle) noexcept { static_cast<void>(cudnnDestroyTensorDescriptor(handle)); }
-};
 struct FilterTraits {
   using Handle = cudnnFilterDescriptor_t;
   static Handle null() { return nullptr; }
@@ -20,6 +14,11 @@ struct ConvolutionTraits {
   using Handle = cudnnConvolutionDescriptor_t;
   static Handle null() { return nullptr; }
   static void release(Handle handle) noexcept { static_cast<void>(cudnnDestroyConvolutionDescriptor(handle)); }
+};
+struct ActivationTraits {
+  using Handle = cudnnActivationDescriptor_t;
+  static Handle null() { return nullptr; }
+  static void release(Handle handle) noexcept { static_cast<void>(cudnnDestroyActivationDescriptor(handle)); }
 };
 
 /// What one call of the library may take.
@@ -33,8 +32,11 @@ struct ConvPlan {
   Unique<TensorTraits> x, y;
   Unique<FilterTraits> w;
   Unique<ConvolutionTraits> conv;
+  Unique<TensorTraits> bias;             ///< of the forward pass: [1, out_channels, 1, 1]
+  Unique<ActivationTraits> identity;     ///< the activation after a bias
   Unique<TensorTraits> plain_w, inner_w; ///< OIHW as the caller has them, OHWI as the library takes them
   bool transposes = false;               ///< the two differ
+  bool fuses_bias = false;               ///< forward: adds a bias in the same call; the library has not refused yet
   std::int64_t weights_bytes = 0;        ///< of scratch
   std::int64_t workspace_bytes = 0;
   int algorithm = 0; ///< cudnnConvolution…Algo_t of the pass
@@ -56,11 +58,13 @@ struct ConvOperands {
   const float* first = nullptr;
   const float* second = nullptr;
   float* result = nullptr;
+  const float* bias = nullptr; ///< forward: of each channel, or none
   void* workspace = nullptr;
   bool add = false; ///< to what is in result already
 };
-/// first, second → result: x, w → y; dy, w → dx; dy, x → dw.
-void run_conv_plan(cudnnHandle_t handle, const ConvPlan& plan, ConvPass pass, const ConvOperands& operands);
+/// first, second → result: x, w → y; dy, w → dx; dy, x → dw. A bias is added in the same call where the plan fuses it,
+/// else in a further one.
+void run_conv_plan(cudnnHandle_t handle, ConvPlan& plan, ConvPass pass, const ConvOperands& operands);
 
 /// Weights from the caller's layout to the library's, and back.
 void bring_weights_in(cudnnHandle_t handle, const ConvPlan& plan, const float* plain, float* inner);

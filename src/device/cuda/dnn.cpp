@@ -25,7 +25,7 @@ DnnContext::Impl::Impl(const Exec& exec) : device(exec.device()), math(exec.math
   blas = Unique<cuda::BlasTraits>(blas_handle);
 }
 
-const cuda::ConvPlan& DnnContext::Impl::conv(const Conv& shape, ConvPass pass) {
+cuda::ConvPlan& DnnContext::Impl::conv(const Conv& shape, ConvPass pass) {
   const auto found = convs.find({shape, pass});
   if (found != convs.end()) return found->second;
   cuda::use(device);
@@ -37,6 +37,17 @@ const cuda::ProductPlan& DnnContext::Impl::product(const Matmul& shape) {
   if (found != products.end()) return found->second;
   cuda::use(device);
   return products.emplace(shape, cuda::make_product_plan(blas.get(), shape, math)).first->second;
+}
+
+cuda::PoolPlan& DnnContext::Impl::pool(const Pool& shape) {
+  const auto found = pools.find(shape);
+  return found != pools.end() ? found->second : pools.emplace(shape, cuda::make_pool_plan(shape)).first->second;
+}
+
+cuda::SoftmaxPlan& DnnContext::Impl::softmax(const Softmax& shape) {
+  const auto found = softmaxes.find(shape);
+  if (found != softmaxes.end()) return found->second;
+  return softmaxes.emplace(shape, cuda::make_softmax_plan(shape)).first->second;
 }
 
 DnnContext::DnnContext(const Exec& exec) : impl_(std::make_unique<Impl>(exec)) {}
@@ -56,10 +67,11 @@ void zero(const Exec& exec, float* data, std::int64_t n) {
   exec.stream().zero(data, std::max<std::int64_t>(n, 0) * std::int64_t{sizeof(float)});
 }
 
-/// `count` of the convolution's images.
+/// `count` of the convolution's images, as plans are made for them: the same with a bias and without.
 Conv images_of(const Conv& conv, std::int64_t count) {
   Conv part = conv;
   part.batch = count;
+  part.bias = false;
   return part;
 }
 
@@ -75,12 +87,13 @@ struct ConvCall {
   const float* second;
   float* result;
   void* scratch;
+  const float* bias = nullptr;
 };
 
 /// The call for images [begin, begin + count): weights are whole, gradients of weights add up.
 void run_images(DnnContext::Impl& impl, const ConvCall& call, const cuda::ConvOperands& whole, std::int64_t begin,
                 std::int64_t count) {
-  const cuda::ConvPlan& plan = impl.conv(images_of(call.conv, count), call.pass);
+  cuda::ConvPlan& plan = impl.conv(images_of(call.conv, count), call.pass);
   const std::int64_t x = begin * (call.conv.input_size() / call.conv.batch),
                      y = begin * (call.conv.output_size() / call.conv.batch);
   cuda::ConvOperands part = whole;
@@ -95,7 +108,12 @@ void run_images(DnnContext::Impl& impl, const ConvCall& call, const cuda::ConvOp
 
 /// Runs a pass, or clears the result when its sum is empty.
 void run_conv(const Exec& exec, const ConvCall& call, std::int64_t result_size) {
-  if (nothing_to_sum(call.conv)) return zero(exec, call.result, result_size);
+  ensure(!call.conv.bias || call.pass == ConvPass::forward, "a bias in a backward pass");
+  ensure(call.conv.bias == (call.bias != nullptr), "a convolution without its bias");
+  if (nothing_to_sum(call.conv)) {
+    ensure(!call.conv.bias || result_size <= 0, "a bias for empty sums");
+    return zero(exec, call.result, result_size);
+  }
   DnnContext::Impl& impl = exec.dnn().impl();
   cuda::use(impl.device);
   const std::int64_t images = images_per_call(call.conv, impl.limits);
@@ -104,6 +122,7 @@ void run_conv(const Exec& exec, const ConvCall& call, std::int64_t result_size) 
   cuda::ConvOperands whole{.first = call.first,
                            .second = call.second,
                            .result = call.result,
+                           .bias = call.bias,
                            .workspace = at(call.scratch, plan.weights_bytes)};
   auto* inner_weights = static_cast<float*>(call.scratch);
   const bool makes_weights = call.pass == ConvPass::backward_weights;
@@ -134,15 +153,16 @@ std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pas
   return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), pass).name;
 }
 
-/// cuDNN would with some algorithms only, and not for tensors of any channel count.
-bool conv_takes_bias(const Exec&) {
-  return false;
+/// Where the library's fastest algorithm adds it by itself; a relu takes the bias along.
+bool conv_takes_bias(const Exec& exec, const Conv& conv, bool goes_over) {
+  if (goes_over || nothing_to_sum(conv)) return false;
+  DnnContext::Impl& impl = exec.dnn().impl();
+  return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), ConvPass::forward).fuses_bias;
 }
 
 void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,
                   const float* bias) {
-  ensure(!conv.bias && bias == nullptr, "a bias in a convolution");
-  run_conv(exec, {conv, ConvPass::forward, x, w, y, scratch}, conv.output_size());
+  run_conv(exec, {conv, ConvPass::forward, x, w, y, scratch, bias}, conv.output_size());
 }
 
 void conv_backward_data(const Exec& exec, const Conv& conv, const float* dy, const float* w, float* dx, void* scratch) {
@@ -170,6 +190,35 @@ void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* 
   ensure(scratch != nullptr || plan.workspace_bytes == 0, "a vendor call without its scratch");
   run_product_plan(impl.blas.get(), plan, {.a = a, .b = b, .c = c, .bias = bias, .workspace = scratch},
                    static_cast<cudaStream_t>(exec.stream().native()));
+}
+
+namespace {
+
+/// The library's handles for tensors of up to that many elements, for one call from now on; nullptr: not for these.
+DnnContext::Impl* impl_for(const Exec& exec, std::int64_t elements) {
+  if (!exec.on_device() || elements <= 0) return nullptr;
+  DnnContext::Impl& impl = exec.dnn().impl();
+  if (elements > impl.limits.elements) return nullptr;
+  cuda::use(impl.device);
+  return &impl;
+}
+
+} // namespace
+
+bool pool(const Exec& exec, const Pool& shape, const float* x, float* y) {
+  if (shape.output_size() <= 0) return false;
+  DnnContext::Impl* impl = impl_for(exec, std::max(shape.input_size(), shape.output_size()));
+  return impl != nullptr && run_pool_plan(impl->dnn.get(), impl->pool(shape), x, y);
+}
+
+bool softmax(const Exec& exec, const Softmax& shape, const float* x, float* y) {
+  DnnContext::Impl* impl = impl_for(exec, shape.rows * shape.width);
+  return impl != nullptr && run_softmax_plan(impl->dnn.get(), impl->softmax(shape), x, y);
+}
+
+bool softmax_gradient(const Exec& exec, const Softmax& shape, const float* dy, const float* y, float* dx) {
+  DnnContext::Impl* impl = impl_for(exec, shape.rows * shape.width);
+  return impl != nullptr && run_softmax_gradient(impl->dnn.get(), impl->softmax(shape), dy, y, dx);
 }
 
 } // namespace soybean::device

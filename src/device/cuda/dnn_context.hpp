@@ -1,6 +1,7 @@
 #pragma once
 // The handles and plans of one Exec. Included by dnn.cpp and its tests.
 #include "device/cuda/convolution.hpp"
+#include "device/cuda/layers.hpp"
 #include "device/cuda/product.hpp"
 
 #include <map>
@@ -25,8 +26,10 @@ struct BlasTraits {
 
 struct DnnContext::Impl {
   explicit Impl(const Exec& exec);
-  const cuda::ConvPlan& conv(const Conv& shape, ConvPass pass); ///< makes it where there is none yet
+  cuda::ConvPlan& conv(const Conv& shape, ConvPass pass); ///< makes it where there is none yet
   const cuda::ProductPlan& product(const Matmul& shape);
+  cuda::PoolPlan& pool(const Pool& shape);
+  cuda::SoftmaxPlan& softmax(const Softmax& shape);
 
   int device;
   Math math;
@@ -35,6 +38,8 @@ struct DnnContext::Impl {
   Unique<cuda::BlasTraits> blas;
   std::map<std::pair<Conv, ConvPass>, cuda::ConvPlan> convs;
   std::map<Matmul, cuda::ProductPlan> products;
+  std::map<Pool, cuda::PoolPlan> pools;
+  std::map<Softmax, cuda::SoftmaxPlan> softmaxes;
 };
 
 } // namespace soybean::device

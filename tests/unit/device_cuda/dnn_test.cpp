@@ -8,8 +8,11 @@
 #include "support/conv_cases.hpp"
 #include "support/device_floats.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace {
@@ -58,6 +61,36 @@ void expect_right(const Exec& exec, const Conv& c) {
   EXPECT_LE(relative_error(out.w, exact.w), 1e-6) << "backward weights";
 }
 
+/// Whether the library was called by this name since the last reset.
+bool was_called(const std::string& name) {
+  return std::find(standins::calls().begin(), standins::calls().end(), name) != standins::calls().end();
+}
+
+/// The forward pass with a bias.
+void expect_right_with_bias(const Exec& exec, Conv c) {
+  SCOPED_TRACE(support::text(c));
+  const Tensors<float> in = support::random_tensors<float>(c);
+  std::vector<double> exact = support::naive(c, support::random_tensors<double>(c)).y;
+  const std::vector<float> bias = draw<float>(c.out_channels, 9);
+  for (std::size_t i = 0; i < exact.size(); ++i) exact[i] += bias[i % bias.size()];
+  c.bias = true;
+  const DeviceFloats x(exec, in.x), w(exec, in.w), shift(exec, bias),
+      y(exec, std::vector<float>(exact.size(), std::numeric_limits<float>::quiet_NaN()));
+  const Arena scratch = make_scratch(exec, device::conv_scratch_bytes(exec, c, ConvPass::forward));
+  device::conv_forward(exec, c, x.data(), w.data(), y.data(), scratch.data(), shift.data());
+  EXPECT_LE(relative_error(y.values(), exact), 1e-6);
+}
+
+/// One whose weights the library takes in another order.
+constexpr Conv small{.batch = 2,
+                     .in_channels = 3,
+                     .out_channels = 5,
+                     .height = 6,
+                     .width = 5,
+                     .kernel_h = 3,
+                     .kernel_w = 2,
+                     .padding_h = 1};
+
 class CudaDnn : public device_cuda_test::StandinTest {
 protected:
   /// All work went to this stream or, zeroing new memory, to the default one.
@@ -77,6 +110,71 @@ TEST_F(CudaDnn, ConvolutionsOfRandomShapesAreRight) {
   const Exec exec(1, 0);
   std::mt19937 random(3);
   for (int round = 0; round < 60; ++round) expect_right(exec, support::random_conv(random));
+}
+
+TEST_F(CudaDnn, ConvolutionsAddTheirBias) {
+  const Exec exec(1, 0);
+  std::vector<Conv> shapes{small};
+  std::mt19937 random(5);
+  for (int round = 0; round < 30; ++round) shapes.push_back(support::random_conv(random));
+  for (const Conv& c : shapes) {
+    EXPECT_TRUE(device::conv_takes_bias(exec, c, false));
+    EXPECT_FALSE(device::conv_takes_bias(exec, c, true)); // a relu would hide NaN in the library's call
+    expect_right_with_bias(exec, c);
+  }
+  EXPECT_TRUE(was_called("cudnnConvolutionBiasActivationForward"));
+  EXPECT_FALSE(was_called("cudnnConvolutionForward"));
+  EXPECT_FALSE(was_called("cudnnAddTensor"));
+  expect_used(exec);
+}
+
+TEST_F(CudaDnn, PlansAreTheSameWithABiasAndWithout) {
+  const Exec exec(1, 0);
+  Conv c = small;
+  const std::int64_t bytes = device::conv_scratch_bytes(exec, c, ConvPass::forward);
+  c.bias = true;
+  EXPECT_EQ(device::conv_scratch_bytes(exec, c, ConvPass::forward), bytes);
+  EXPECT_EQ(exec.dnn().impl().convs.size(), 1u);
+  EXPECT_EQ(standins::counts().heuristics, 1);
+}
+
+// One algorithm alone adds a bias without an activation.
+TEST_F(CudaDnn, OtherAlgorithmsAddABiasInACallOfItsOwn) {
+  standins::set_first_workspace((std::int64_t{256} << 20) + 1);
+  const Exec exec(1, 0);
+  EXPECT_EQ(device::conv_implementation(exec, small, ConvPass::forward), "implicit_gemm");
+  EXPECT_FALSE(device::conv_takes_bias(exec, small, false));
+  expect_right_with_bias(exec, small);
+  EXPECT_TRUE(was_called("cudnnAddTensor"));
+}
+
+TEST_F(CudaDnn, BiasesThatTheLibraryRefusesAreAddedInACallOfTheirOwn) {
+  standins::withdraw_call("cudnnConvolutionBiasActivationForward");
+  const Exec exec(1, 0);
+  EXPECT_TRUE(device::conv_takes_bias(exec, small, false)); // it has not been asked yet
+  expect_right_with_bias(exec, small);
+  EXPECT_FALSE(device::conv_takes_bias(exec, small, false));
+  expect_right_with_bias(exec, small);
+  const std::vector<std::string>& calls = standins::calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "cudnnConvolutionBiasActivationForward"), 1);
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "cudnnAddTensor"), 2);
+}
+
+TEST_F(CudaDnn, BiasesOfConvolutionsThatAreMissingOrTooMuchAreBugs) {
+  const Exec exec(1, 0);
+  Conv c{.batch = 1, .in_channels = 2, .out_channels = 3, .height = 4, .width = 4};
+  const DeviceFloats data(exec, std::vector<float>(64));
+  const Arena scratch = make_scratch(exec, 1 << 16);
+  const auto forward = [&](const float* bias) {
+    device::conv_forward(exec, c, data.data(), data.data(), data.data(), scratch.data(), bias);
+  };
+  EXPECT_THROW(forward(data.data()), Bug);
+  c.bias = true;
+  EXPECT_THROW(forward(nullptr), Bug);
+  EXPECT_THROW(device::conv_backward_data(exec, c, data.data(), data.data(), data.data(), scratch.data()), Bug);
+  c.in_channels = 0;
+  EXPECT_FALSE(device::conv_takes_bias(exec, c, false));
+  EXPECT_THROW(forward(data.data()), Bug);
 }
 
 TEST_F(CudaDnn, EmptyConvolutionsGiveZeros) {
@@ -158,6 +256,7 @@ TEST_F(CudaDnn, LargeBatchesAreCutIntoCalls) {
                  .padding_h = 1};
     exec.dnn().impl().limits.elements = 3 * c.output_size() / batch + 1; // three images
     expect_right(exec, c);
+    expect_right_with_bias(exec, c);
     EXPECT_EQ(exec.dnn().impl().convs.size(), batch == 9 ? 3u : 6u);
     exec.dnn().impl().limits.elements = c.output_size() / batch - 1;
     try {

@@ -33,8 +33,23 @@ void convolve(const Exec& exec) {
     bytes = std::max(bytes, device::conv_scratch_bytes(exec, c, pass));
   const Arena scratch(exec, bytes);
   device::conv_forward(exec, c, x.data(), w.data(), y.data(), scratch.data());
+  Conv biased = c;
+  biased.bias = true;
+  device::conv_forward(exec, biased, x.data(), w.data(), y.data(), scratch.data(), w.data());
+  standins::withdraw_call("cudnnConvolutionBiasActivationForward");
+  device::conv_forward(exec, biased, x.data(), w.data(), y.data(), scratch.data(), w.data());
   device::conv_backward_data(exec, c, y.data(), w.data(), x.data(), scratch.data());
   device::conv_backward_weights(exec, c, y.data(), x.data(), w.data(), scratch.data());
+  y.values();
+}
+
+void pool_and_normalise(const Exec& exec) {
+  const DeviceFloats x(exec, std::vector<float>(48, 1.0f)), y(exec, std::vector<float>(48));
+  ASSERT_TRUE(
+      device::pool(exec, {.batch = 2, .channels = 3, .height = 4, .width = 2, .kernel_h = 2}, x.data(), y.data()));
+  const device::Softmax rows{.rows = 6, .width = 8};
+  ASSERT_TRUE(device::softmax(exec, rows, x.data(), y.data()));
+  ASSERT_TRUE(device::softmax_gradient(exec, rows, x.data(), y.data(), x.data()));
   y.values();
 }
 
@@ -70,6 +85,7 @@ void everything() {
   const Exec exec(1, 0);
   order(exec);
   convolve(exec);
+  pool_and_normalise(exec);
   multiply(exec);
 }
 
@@ -103,9 +119,11 @@ TEST_F(CudaFailure, OfAnyCallIsAnErrorThatNamesIt) {
     EXPECT_EQ(standins::alive(), (std::map<std::string, int>()));
     seen.insert(calls[k]);
   }
-  EXPECT_GE(seen.size(), 55u);
+  EXPECT_GE(seen.size(), 65u);
   for (const char* call : {"cudaMalloc", "cudaGraphLaunch", "cudaEventQuery", "cudnnSetStream", "cudnnTransformTensor",
-                           "cudnnConvolutionBackwardFilter", "cublasLtMatmul", "cublasLtMatmulAlgoGetHeuristic"})
+                           "cudnnConvolutionBackwardFilter", "cudnnConvolutionBiasActivationForward", "cudnnAddTensor",
+                           "cudnnPoolingForward", "cudnnSoftmaxForward", "cudnnSoftmaxBackward", "cublasLtMatmul",
+                           "cublasLtMatmulAlgoGetHeuristic"})
     EXPECT_TRUE(seen.contains(call)) << call;
 }
 
