@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace soybean::runtime {
@@ -23,20 +24,20 @@ std::int64_t read_number(const std::filesystem::path& path, std::int64_t otherwi
   return in >> value ? value : otherwise;
 }
 
-/// MemAvailable of /proc/meminfo, in bytes.
-std::int64_t available_memory() {
+/// An entry of /proc/meminfo, in bytes.
+std::int64_t memory_entry(std::string_view name) {
   std::ifstream in("/proc/meminfo");
   std::string key, unit;
   std::int64_t kilobytes = 0;
   while (in >> key >> kilobytes) {
     std::getline(in, unit);
-    if (key == "MemAvailable:") return kilobytes * 1024;
+    if (key == name) return kilobytes * 1024;
   }
   return std::numeric_limits<std::int64_t>::max();
 }
 
-/// The least that this process's control group (version 2) and those above it leave.
-std::int64_t control_group_memory() {
+/// The least that this process's control group (version 2) and those above it allow, or (`left`) leave of that.
+std::int64_t control_group_memory(bool left) {
   constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   const std::filesystem::path root = "/sys/fs/cgroup";
   std::ifstream in("/proc/self/cgroup");
@@ -47,7 +48,7 @@ std::int64_t control_group_memory() {
   std::int64_t least = unlimited;
   for (;; group = group.parent_path()) {
     const std::int64_t limit = read_number(group / "memory.max", unlimited);
-    const std::int64_t used = read_number(group / "memory.current", 0);
+    const std::int64_t used = left ? read_number(group / "memory.current", 0) : 0;
     if (limit != unlimited) least = std::min(least, std::max<std::int64_t>(limit - used, 0));
     if (group == root || !group.has_relative_path()) return least;
   }
@@ -92,7 +93,11 @@ Cores bound_cores() {
 }
 
 std::int64_t free_memory() {
-  return std::min(available_memory(), control_group_memory());
+  return std::min(memory_entry("MemAvailable:"), control_group_memory(true));
+}
+
+std::int64_t total_memory() {
+  return std::min(memory_entry("MemTotal:"), control_group_memory(false));
 }
 
 FileSystem file_system(const std::string& path) {

@@ -15,6 +15,8 @@ Cores bound_cores(); ///< hardware threads this process may run on
 /// Bytes a process of this host may still take: what the system calls available, or what the control groups (batch
 /// jobs, containers) leave, whichever is less.
 std::int64_t free_memory();
+/// Bytes that all processes of this host may take at most: what it has built in, or what the control groups allow.
+std::int64_t total_memory();
 
 struct FileSystem {
   std::string type; ///< "ext4", "tmpfs", "lustre", …; "unknown" when there is no such directory

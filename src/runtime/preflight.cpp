@@ -21,9 +21,9 @@ namespace {
 struct Record {
   char host[256] = {};
   unsigned char cores[max_cores / 8] = {};
-  std::int64_t threads = 1, free_memory = 0, needed_memory = 0;
+  std::int64_t threads = 1, free_memory = 0, total_memory = 0, needed_memory = 0;
   char device[160] = {};
-  std::int64_t device_free = 0;
+  std::int64_t device_free = 0, device_total = 0;
   char disk_type[32] = {};
   std::int64_t disk_free = 0, disk_total = 0;
 };
@@ -56,9 +56,11 @@ RankFacts facts_of(const Record& record) {
   for (int c = 0; c < max_cores; ++c) facts.cores[c] = (record.cores[c / 8] >> (c % 8)) & 1u;
   facts.threads = static_cast<int>(record.threads);
   facts.free_memory = record.free_memory;
+  facts.total_memory = record.total_memory;
   facts.needed_memory = record.needed_memory;
   facts.device = record.device;
   facts.free_device_memory = record.device_free;
+  facts.total_device_memory = record.device_total;
   return facts;
 }
 
@@ -78,7 +80,7 @@ void list_hosts(Preflight& facts) {
                                     [&](const HostFacts& host) { return host.name == rank.host; });
     const std::size_t h = static_cast<std::size_t>(found - facts.hosts.begin());
     if (found == facts.hosts.end()) {
-      facts.hosts.push_back({.name = rank.host, .free_memory = rank.free_memory});
+      facts.hosts.push_back({.name = rank.host, .free_memory = rank.free_memory, .total_memory = rank.total_memory});
       cores.emplace_back();
     }
     HostFacts& host = facts.hosts[h];
@@ -87,6 +89,7 @@ void list_hosts(Preflight& facts) {
     host.cores = static_cast<int>(cores[h].count());
     host.threads += rank.threads;
     host.free_memory = std::min(host.free_memory, rank.free_memory);
+    host.total_memory = std::min(host.total_memory, rank.total_memory);
     if (rank.device.empty()) host.needed_memory += rank.needed_memory;
   }
 }
@@ -123,18 +126,30 @@ void advise_shared_cores(const Preflight& facts, std::vector<std::string>& advic
     }
 }
 
-void advise_devices(const Preflight& facts, std::vector<std::string>& advice) {
-  std::map<std::pair<std::string, std::string>, std::pair<std::int64_t, std::int64_t>> memories; // needed, free
+struct DeviceMemory {
+  std::int64_t needed = 0, free = 0, total = 0;
+  int ranks = 0;
+};
+
+/// Of every GPU in use, by host and name.
+std::map<std::pair<std::string, std::string>, DeviceMemory> device_memories(const Preflight& facts) {
+  std::map<std::pair<std::string, std::string>, DeviceMemory> memories;
   for (const RankFacts& rank : facts.ranks) {
     if (rank.device.empty()) continue;
-    auto& [needed, free] = memories[{rank.host, rank.device}];
-    needed += rank.needed_memory;
-    free = rank.free_device_memory;
+    DeviceMemory& device = memories[{rank.host, rank.device}];
+    device.needed += rank.needed_memory;
+    device.free = rank.free_device_memory;
+    device.total = rank.total_device_memory;
+    ++device.ranks;
   }
-  for (const auto& [where, bytes] : memories)
-    if (bytes.first > bytes.second)
+  return memories;
+}
+
+void advise_devices(const Preflight& facts, std::vector<std::string>& advice) {
+  for (const auto& [where, bytes] : device_memories(facts))
+    if (bytes.needed > bytes.free)
       advice.push_back(fmt::format("host {}, {}: {} free, {} needed. Use more ranks or a smaller data.batch",
-                                   where.first, where.second, memory(bytes.second), memory(bytes.first)));
+                                   where.first, where.second, memory(bytes.free), memory(bytes.needed)));
 }
 
 void advise_disk(const Preflight& facts, std::vector<std::string>& advice) {
@@ -166,11 +181,13 @@ Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input) {
   Record mine = own_record();
   mine.threads = input.threads;
   mine.free_memory = free_memory();
+  mine.total_memory = total_memory();
   mine.needed_memory = input.needed_memory;
   if (input.device >= 0) {
     const device::DeviceFacts facts = device::device_facts(input.device);
     put(mine.device, fmt::format("GPU {}, {} ({})", input.device, facts.name, facts.id));
     mine.device_free = facts.free;
+    mine.device_total = facts.memory;
   }
   const FileSystem disk = file_system(input.run_dir);
   put(mine.disk_type, disk.type);
@@ -199,6 +216,19 @@ void judge(Preflight& facts) {
   advise_shared_cores(facts, facts.advice);
   advise_devices(facts, facts.advice);
   advise_disk(facts, facts.advice);
+}
+
+void check_memory(const Preflight& facts) {
+  for (const HostFacts& host : facts.hosts)
+    if (host.needed_memory > host.total_memory)
+      fail("host {}: memory, got {} needed by its {} expected at most {}, all it has. use a smaller data.batch, "
+           "train.microbatches or more hosts",
+           host.name, memory(host.needed_memory), counted(host.ranks, "rank"), memory(host.total_memory));
+  for (const auto& [where, bytes] : device_memories(facts))
+    if (bytes.needed > bytes.total)
+      fail("host {}, {}: memory, got {} needed by {} expected at most {}, all it has. use a smaller data.batch, "
+           "train.microbatches or more GPUs",
+           where.first, where.second, memory(bytes.needed), counted(bytes.ranks, "rank"), memory(bytes.total));
 }
 
 std::string to_string(const Preflight& facts) {
@@ -230,11 +260,18 @@ std::string mpi_text(const device::Exec& exec) {
 } // namespace
 
 std::string preflight(const Context& context, std::int64_t memory_bytes, const std::string& run_dir) {
-  return to_string(gather_preflight(context.comm, {.threads = context.exec.threads(),
-                                                   .needed_memory = memory_bytes,
-                                                   .run_dir = run_dir,
-                                                   .mpi = mpi_text(context.exec),
-                                                   .device = context.exec.device()}));
+  const Preflight facts = gather_preflight(context.comm, {.threads = context.exec.threads(),
+                                                          .needed_memory = memory_bytes,
+                                                          .run_dir = run_dir,
+                                                          .mpi = mpi_text(context.exec),
+                                                          .device = context.exec.device()});
+  try {
+    check_memory(facts);
+  } catch (Error& error) {
+    error.mark_on_all_ranks();
+    throw;
+  }
+  return to_string(facts);
 }
 
 } // namespace soybean::runtime

@@ -15,10 +15,12 @@ struct RankFacts {
   std::string host;
   Cores cores; ///< it may run on
   int threads = 1;
-  std::int64_t free_memory = 0; ///< of its host
+  std::int64_t free_memory = 0;  ///< of its host
+  std::int64_t total_memory = 0; ///< of its host
   std::int64_t needed_memory = 0;
-  std::string device;                  ///< the GPU it computes on, with its identity; empty: the host
-  std::int64_t free_device_memory = 0; ///< of that GPU
+  std::string device;                   ///< the GPU it computes on, with its identity; empty: the host
+  std::int64_t free_device_memory = 0;  ///< of that GPU
+  std::int64_t total_device_memory = 0; ///< of that GPU
 };
 
 struct HostFacts {
@@ -26,6 +28,7 @@ struct HostFacts {
   int ranks = 0;
   int cores = 0; ///< that any of its ranks may run on
   std::int64_t free_memory = 0;
+  std::int64_t total_memory = 0;
   std::int64_t needed_memory = 0; ///< arenas of all its ranks
   int threads = 0;                ///< of all its ranks
 };
@@ -55,10 +58,14 @@ Preflight gather_preflight(comm::Comm& comm, const PreflightInput& input);
 /// Hosts, least memory and advice from the ranks' facts and the disk.
 void judge(Preflight& facts);
 
+/// Throws Error where the ranks of a host, or those on a GPU, need more memory than that has in all. What is only taken
+/// by others now is a matter of advice.
+void check_memory(const Preflight& facts);
+
 std::string to_string(const Preflight& facts);
 
-/// The report of a run under MPI, for a rank that is about to allocate `memory_bytes`. Collective; the same text
-/// everywhere.
+/// The report of a run under MPI, for a rank that is about to allocate `memory_bytes`. Collective; the same text, or
+/// the same Error of check_memory, everywhere.
 std::string preflight(const Context& context, std::int64_t memory_bytes, const std::string& run_dir);
 
 } // namespace soybean::runtime

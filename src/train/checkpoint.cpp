@@ -391,29 +391,43 @@ void read_weights(const Job& job, const runtime::Executor& executor, const std::
   read_blocks(job, executor, file, marked);
 }
 
+namespace {
+
+/// Throws Error unless the file has the marked tensors. Rank 0.
+void check_marked(const Job& job, const io::File& file, const std::vector<char>& marked) {
+  std::vector<const graph::Tensor*> wanted;
+  std::vector<std::string> missing;
+  for (std::size_t t = 0; t < marked.size(); ++t) {
+    if (!marked[t]) continue;
+    const graph::Tensor& tensor = job.graph.tensors[t];
+    if (io::exists(file, dataset_name(tensor)))
+      wanted.push_back(&tensor);
+    else
+      missing.push_back(dataset_name(tensor));
+  }
+  if (const std::size_t count = missing.size(); count > 0) {
+    missing.resize(std::min<std::size_t>(count, 3));
+    if (count > 3) missing.push_back(fmt::format("{} more", count - 3));
+    fail("--eval: {}, got no {} expected a checkpoint of this model. compare the names of the layers, and train.ema",
+         file.path, fmt::join(missing, ", "));
+  }
+  check_shapes(file, wanted, "--eval");
+}
+
+} // namespace
+
+void check_evaluated(const Job& job, comm::Comm& comm, const std::string& path) {
+  const std::optional<io::File> file = open_whole(comm, path);
+  on_root(comm, [&] { check_marked(job, *file, evaluated_tensors(job.graph)); });
+}
+
 std::int64_t read_evaluated(const Job& job, const runtime::Executor& executor, const std::string& path) {
   comm::Comm& comm = executor.context().comm;
   const std::optional<io::File> file = open_whole(comm, path);
   const std::vector<char> marked = evaluated_tensors(job.graph);
   std::int64_t step = 0;
   on_root(comm, [&] {
-    std::vector<const graph::Tensor*> wanted;
-    std::vector<std::string> missing;
-    for (std::size_t t = 0; t < marked.size(); ++t) {
-      if (!marked[t]) continue;
-      const graph::Tensor& tensor = job.graph.tensors[t];
-      if (io::exists(*file, dataset_name(tensor)))
-        wanted.push_back(&tensor);
-      else
-        missing.push_back(dataset_name(tensor));
-    }
-    if (const std::size_t count = missing.size(); count > 0) {
-      missing.resize(std::min<std::size_t>(count, 3));
-      if (count > 3) missing.push_back(fmt::format("{} more", count - 3));
-      fail("--eval: {}, got no {} expected a checkpoint of this model. compare the names of the layers, and train.ema",
-           path, fmt::join(missing, ", "));
-    }
-    check_shapes(*file, wanted, "--eval");
+    check_marked(job, *file, marked);
     step = io::read_integer_attribute(*file, "step");
   });
   read_blocks(job, executor, file, marked);

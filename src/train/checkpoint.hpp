@@ -66,8 +66,10 @@ Matches check_weights(const Job& job, comm::Comm& comm, const std::string& path)
 /// Loads them; the others stay as they are. Throws Error as check_weights, or naming the damage.
 void read_weights(const Job& job, const runtime::Executor& executor, const std::string& path);
 
-/// Loads what validation reads, which must all be there; returns the checkpoint's steps. The optimizer may have been
-/// another. Throws Error, on every rank, naming what is missing or has another shape, or the damage.
+/// Throws Error, on every rank, unless `path` is a whole checkpoint, as far as its header tells, with all that
+/// validation reads. The optimizer may have been another.
+void check_evaluated(const Job& job, comm::Comm& comm, const std::string& path);
+/// Loads what validation reads; returns the checkpoint's steps. Throws Error as check_evaluated, or naming the damage.
 std::int64_t read_evaluated(const Job& job, const runtime::Executor& executor, const std::string& path);
 
 } // namespace soybean::train

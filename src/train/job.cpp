@@ -94,8 +94,7 @@ std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
 
 } // namespace
 
-Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
-             const plan::Plan* given) {
+Job read_job(const Request& request, comm::Comm& comm) {
   const config::Table root = read_document(request, comm);
   Job job;
   on_all_ranks([&] {
@@ -106,6 +105,10 @@ Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& r
   });
   job.reader = open(job, comm);
   on_all_ranks([&] { check_validation(job); });
+  return job;
+}
+
+void plan_job(Job& job, comm::Comm& comm, const std::vector<int>& ranks_per_host, const plan::Plan* given) {
   std::string plan_text;
   if (given == nullptr && !job.config.parallel.plan.empty())
     plan_text = text_from_root(comm, [&] { return config::read_file(job.config.parallel.plan); });
@@ -117,6 +120,12 @@ Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& r
     plan::verify(job.graph, job.plan);
     job.programs = lower_both(job.graph, job.plan, job.config.parallel.skip_passes);
   });
+}
+
+Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
+             const plan::Plan* given) {
+  Job job = read_job(request, comm);
+  plan_job(job, comm, ranks_per_host, given);
   return job;
 }
 

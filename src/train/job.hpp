@@ -1,6 +1,6 @@
 #pragma once
 // Everything decided before training: settings, graph, mesh, plan, programs. The same on every rank. Made from a model
-// file by `make_job`; nothing here touches the run's folder or the data's samples.
+// file by `read_job`, then `plan_job`; nothing here touches the run's folder or the data's samples.
 #include "comm/comm.hpp"
 #include "config/options.hpp"
 #include "data/reader.hpp"
@@ -34,8 +34,15 @@ struct Job {
 constexpr int train_program = 0;
 constexpr int evaluate_program = 1;
 
-/// Reads the model file on rank 0 and builds everything from it on every rank. Throws Error, the same on every rank.
-/// `given`: a plan of the same model in another precision, whose tilings are used instead of a strategy or plan file.
+/// Reads the model file on rank 0 and builds all but the plan and its programs from it on every rank: enough to check
+/// whatever else the run takes, before planning. Throws Error, the same on every rank.
+Job read_job(const Request& request, comm::Comm& comm);
+
+/// Chooses the plan and makes the programs. Throws Error, the same on every rank. `given`: a plan of the same model in
+/// another precision, whose tilings are used instead of a strategy or plan file.
+void plan_job(Job& job, comm::Comm& comm, const std::vector<int>& ranks_per_host, const plan::Plan* given = nullptr);
+
+/// Both.
 Job make_job(const Request& request, comm::Comm& comm, const std::vector<int>& ranks_per_host,
              const plan::Plan* given = nullptr);
 

@@ -295,6 +295,14 @@ std::int64_t total_steps(const Job& job) {
   return total_steps(job.config.train, order_of(job));
 }
 
+std::string advice(const Job& job) {
+  const std::int64_t warmup = warmup_steps(job.config.train.schedule, order_of(job)), steps = total_steps(job);
+  if (warmup < steps || warmup == 0) return "";
+  return fmt::format("advice: the warm-up takes {} steps, all {} of the run: the learning rate never gets to "
+                     "train.optimizer.lr. Set train.schedule.warmup_steps lower\n",
+                     warmup, steps);
+}
+
 bool out_of_patience(const Job& job, const Best& best) {
   const std::int64_t patience = job.config.train.patience;
   return patience > 0 && best.since >= patience;

@@ -34,4 +34,7 @@ bool out_of_patience(const Job& job, const Best& best);
 
 std::int64_t total_steps(const Job& job);
 
+/// Lines of advice on settings that do what they say and are hardly meant.
+std::string advice(const Job& job);
+
 } // namespace soybean::train

@@ -82,8 +82,8 @@ ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<c
   throw error;
 }
 
-/// Validates a checkpoint: prints loss and accuracy (the whole as JSON with --json) and writes `evaluation.json`.
-ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec) {
+/// The checkpoint to validate, checked as far as its header tells.
+std::string choose_evaluated(const RunRequest& request, const Job& job, comm::Comm& comm) {
   const std::string& dir = job.config.run.dir;
   const std::optional<std::string> path = request.eval->empty() ? latest_checkpoint(comm, dir) : request.eval;
   on_all_ranks([&] {
@@ -91,14 +91,24 @@ ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& c
     if (job.reader->info().validation_samples == 0)
       fail("--eval: data, got no validation samples expected some. see src/config/README.md on [data]");
   });
+  check_evaluated(job, comm, *path);
+  return *path;
+}
+
+/// Validates a checkpoint: prints loss and accuracy (the whole as JSON with --json) and writes `evaluation.json`.
+ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec,
+                        const std::string& path) {
+  const std::string& dir = job.config.run.dir;
   runtime::agree(job.graph, job.plan, job.programs, comm);
   const runtime::Context context{exec, comm, job.plan.mesh, comm.rank(), false};
-  runtime::Executor executor(job.graph, {job.programs[evaluate_program]}, context);
-  const std::int64_t step = read_evaluated(job, executor, *path);
+  const std::vector<program::Program> programs = {job.programs[evaluate_program]};
+  runtime::preflight(context, runtime::memory_bytes(job.graph, programs, context), dir); // whether there is the memory
+  runtime::Executor executor(job.graph, programs, context);
+  const std::int64_t step = read_evaluated(job, executor, path);
   const auto begin = std::chrono::steady_clock::now();
   const Validation v = validate(job, executor, 0);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::string text = to_json(Evaluation{.checkpoint = *path,
+  const std::string text = to_json(Evaluation{.checkpoint = path,
                                               .step = step,
                                               .validation = v,
                                               .samples = job.reader->info().validation_samples,
@@ -110,7 +120,7 @@ ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& c
     write_file(dir + "/evaluation.json", text);
   });
   print_result(comm, request.json ? text
-                                  : fmt::format("{} (step {}): validation loss {:.4f}{}\n", *path, step, plain(v.loss),
+                                  : fmt::format("{} (step {}): validation loss {:.4f}{}\n", path, step, plain(v.loss),
                                                 accuracy_text(v.accuracy, 2)));
   return ExitCode::done;
 }
@@ -120,6 +130,11 @@ struct Start {
   std::optional<std::string> checkpoint;
   bool goes_on = false; ///< the files in the folder are of this run
 };
+
+/// Whether train.init_from counts: a run that goes on from a checkpoint has no use for it.
+bool takes_weights(const Job& job, const Start& start) {
+  return !start.checkpoint && !job.config.train.init_from.empty();
+}
 
 /// Checks what train.init_from gives and says what will be loaded.
 void announce_weights(const RunRequest& request, const Job& job, comm::Comm& comm) {
@@ -145,7 +160,8 @@ Start choose_start(const RunRequest& request, const Job& job, comm::Comm& comm) 
   if (start.checkpoint)
     check_checkpoint(job, comm, *start.checkpoint);
   else if (!request.json)
-    print(comm, fmt::format("no checkpoint in {} yet: starting from the beginning\n", job.config.run.dir));
+    print(comm, fmt::format("nothing to resume: there is no checkpoint in {} yet, starting from the beginning\n",
+                            job.config.run.dir));
   return start;
 }
 
@@ -187,12 +203,88 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
   return text + fmt::format("\nthe run's files are in {}\n", dir);
 }
 
+/// Loads what the run starts with and says so.
+Restored load(const RunRequest& request, const Job& job, runtime::Executor& executor, const Start& start) {
+  comm::Comm& comm = executor.context().comm;
+  runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
+  if (takes_weights(job, start)) read_weights(job, executor, job.config.train.init_from);
+  if (!start.checkpoint) return {};
+  const Restored restored = read_checkpoint(job, executor, *start.checkpoint);
+  if (!request.json) print(comm, fmt::format("resuming after step {} from {}\n", restored.step, *start.checkpoint));
+  if (!request.json) print(comm, data_changes(job, comm, *start.checkpoint));
+  return restored;
+}
+
+/// For a checkpoint that leaves nothing to do: says so.
+ExitCode end_at_once(const RunRequest& request, const Job& job, comm::Comm& comm, const Start& start,
+                     std::int64_t first) {
+  if (request.json && !start.goes_on)
+    on_all_ranks([&] {
+      fail("--resume={}: got a checkpoint of step {} expected one with steps left, of {}. there is no summary of a "
+           "run without steps",
+           *start.checkpoint, first, total_steps(job));
+    });
+  if (request.json)
+    print_result(comm, text_from_root(comm, [&] { return read_file(job.config.run.dir + "/summary.json"); }));
+  else
+    print(comm, first < total_steps(job)
+                    ? fmt::format("nothing to do: the run stopped early at step {}, train.patience = {}. a larger "
+                                  "one, or 0, goes on\n",
+                                  first, job.config.train.patience)
+                    : fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
+                                  total_steps(job)));
+  return ExitCode::done;
+}
+
+/// Trains in the run's folder, which it makes.
+ExitCode run_training(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec,
+                      const Start& start) {
+  const std::string& dir = job.config.run.dir;
+  std::optional<RunDirLock> lock; // rank 0
+  on_root(comm, [&] {
+    if (is_run_dir(dir)) lock.emplace(dir); // before anything of it is read
+  });
+  const runtime::Context context{exec, comm, job.plan.mesh, comm.rank(), job.config.run.record_steps};
+  runtime::agree(job.graph, job.plan, job.programs, comm);
+  const std::string preflight =
+      runtime::preflight(context, runtime::memory_bytes(job.graph, job.programs, context), dir);
+  if (!request.json) print(comm, preflight + advice(job));
+  runtime::Executor executor(job.graph, job.programs, context);
+  const Restored restored = load(request, job, executor, start);
+  if (start.checkpoint && (restored.step >= total_steps(job) || out_of_patience(job, restored.best)))
+    return end_at_once(request, job, comm, start, restored.step);
+  on_root(comm, [&] {
+    make_run_dir(dir);
+    if (!lock) lock.emplace(dir);
+    const std::vector<std::string> removed = lock->held() ? remove_unfinished(dir) : std::vector<std::string>();
+    if (!removed.empty() && !request.json)
+      say(fmt::format("removed what a run that was killed had not finished: {}\n", fmt::join(removed, ", ")));
+  });
+  fill_run_dir(request, job, comm, start, restored.step);
+  const LoopResult result =
+      train(job, executor, {.first_step = restored.step, .best = restored.best, .run_dir = dir, .quiet = request.json});
+  if (result.signal == 0) {
+    const std::string summary = to_json(result.summary);
+    on_root(comm, [&] { write_file(dir + "/summary.json", summary); });
+    if (request.json) print_result(comm, summary);
+  }
+  const bool checkpoints = job.config.checkpoint.keep > 0;
+  if (!request.json) print(comm, closing(result, dir, checkpoints));
+  if (result.signal == 0) return ExitCode::done;
+  return checkpoints ? ExitCode::stopped : ExitCode::failed; // 75 asks for a requeue, which would start all over
+}
+
 } // namespace
 
 ExitCode run(const RunRequest& request) {
   std::unique_ptr<comm::Comm> comm = comm::make_comm("mpi");
   const std::vector<std::string> hosts = comm::host_names();
-  const Job job = make_job(request.job, *comm, comm::ranks_per_host(hosts));
+  const std::vector<int> ranks_per_host = comm::ranks_per_host(hosts);
+  Job job = read_job(request.job, *comm);
+  const std::string evaluated = request.eval ? choose_evaluated(request, job, *comm) : std::string();
+  const Start start = choose_start(request, job, *comm);
+  if (!request.verify && !request.eval && takes_weights(job, start)) announce_weights(request, job, *comm);
+  plan_job(job, *comm, ranks_per_host);
   comm = connect(job, hosts);
   if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
@@ -204,66 +296,8 @@ ExitCode run(const RunRequest& request) {
   const device::Exec exec = make_exec(job, *comm); // first, as it may be refused
   if (!request.json) print(*comm, report);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
-  if (request.eval) return run_evaluation(request, job, *comm, exec);
-  const std::string& dir = job.config.run.dir;
-  const Start start = choose_start(request, job, *comm);
-  const std::optional<std::string>& checkpoint = start.checkpoint;
-  const bool takes_weights = !checkpoint && !job.config.train.init_from.empty();
-  if (takes_weights) announce_weights(request, job, *comm);
-  std::optional<RunDirLock> lock; // rank 0
-  on_root(*comm, [&] {
-    make_run_dir(dir);
-    lock.emplace(dir);
-    const std::vector<std::string> removed = lock->held() ? remove_unfinished(dir) : std::vector<std::string>();
-    if (!removed.empty() && !request.json)
-      say(fmt::format("removed what a run that was killed had not finished: {}\n", fmt::join(removed, ", ")));
-  });
-  const runtime::Context context{exec, *comm, job.plan.mesh, comm->rank(), job.config.run.record_steps};
-  runtime::agree(job.graph, job.plan, job.programs, *comm);
-  const std::string preflight =
-      runtime::preflight(context, runtime::memory_bytes(job.graph, job.programs, context), dir);
-  if (!request.json) print(*comm, preflight);
-  runtime::Executor executor(job.graph, job.programs, context);
-  runtime::initialise_parameters(job.graph, executor, job.config.train.seed);
-  if (takes_weights) read_weights(job, executor, job.config.train.init_from);
-  const Restored restored = checkpoint ? read_checkpoint(job, executor, *checkpoint) : Restored{};
-  const std::int64_t first = restored.step;
-  if (checkpoint && !request.json) print(*comm, fmt::format("resuming after step {} from {}\n", first, *checkpoint));
-  if (checkpoint && !request.json) print(*comm, data_changes(job, *comm, *checkpoint));
-  const bool stopped_early = checkpoint && out_of_patience(job, restored.best);
-  if (checkpoint && (first >= total_steps(job) || stopped_early)) {
-    const std::string summary = dir + "/summary.json";
-    if (request.json && !start.goes_on)
-      on_all_ranks([&] {
-        fail("--resume={}: got a checkpoint of step {} expected one with steps left, of {}. there is no summary of a "
-             "run without steps",
-             *checkpoint, first, total_steps(job));
-      });
-    if (!request.json)
-      print(
-          *comm,
-          stopped_early
-              ? fmt::format("nothing to do: the run stopped early at step {}, train.patience = {}. a larger one, or 0, "
-                            "goes on\n",
-                            first, job.config.train.patience)
-              : fmt::format("nothing to do: the run is at step {}, {} asks for {}\n", first, length_key(job),
-                            total_steps(job)));
-    else
-      print_result(*comm, text_from_root(*comm, [&] { return read_file(summary); }));
-    return ExitCode::done;
-  }
-  fill_run_dir(request, job, *comm, start, first);
-  const LoopResult result =
-      train(job, executor, {.first_step = first, .best = restored.best, .run_dir = dir, .quiet = request.json});
-  if (result.signal == 0) {
-    const std::string summary = to_json(result.summary);
-    on_root(*comm, [&] { write_file(dir + "/summary.json", summary); });
-    if (request.json) print_result(*comm, summary);
-  }
-  const bool checkpoints = job.config.checkpoint.keep > 0;
-  if (!request.json) print(*comm, closing(result, dir, checkpoints));
-  if (result.signal == 0) return ExitCode::done;
-  return checkpoints ? ExitCode::stopped : ExitCode::failed; // 75 asks for a requeue, which would start all over
+  return request.eval ? run_evaluation(request, job, *comm, exec, evaluated)
+                      : run_training(request, job, *comm, exec, start);
 }
 
 } // namespace soybean::train

@@ -123,6 +123,11 @@ RunDirLock::~RunDirLock() {
   if (file_ >= 0) close(file_);
 }
 
+bool is_run_dir(const std::string& dir) {
+  std::error_code ignored;
+  return fs::exists(folder(dir) / "lock", ignored) || holds_a_run(folder(dir));
+}
+
 void make_run_dir(const std::string& dir) {
   const fs::path path = folder(dir);
   std::error_code error;

@@ -22,6 +22,8 @@ private:
   int file_ = -1;
 };
 
+/// Whether `dir` is a folder in which a run is, was, or may be about to begin. Touches nothing.
+bool is_run_dir(const std::string& dir);
 /// Makes `dir` (and parents) and checks that files can be written there, and that `checkpoints`, where it is a link,
 /// leads to a folder. Throws Error naming the folder.
 void make_run_dir(const std::string& dir);

@@ -9,10 +9,6 @@ namespace soybean::train {
 
 namespace {
 
-std::int64_t warmup_steps(const config::ScheduleOptions& schedule, const data::Order& order) {
-  return schedule.warmup_epochs > 0 ? data::steps_of_epochs(order, schedule.warmup_epochs) : schedule.warmup_steps;
-}
-
 /// How often the rate has been multiplied by gamma.
 std::int64_t times_gamma(const config::ScheduleOptions& s, const data::Order& order, std::int64_t step) {
   const std::int64_t epoch = data::epoch_of(order, step);
@@ -34,6 +30,10 @@ double left(const config::TrainOptions& options, const data::Order& order, std::
 }
 
 } // namespace
+
+std::int64_t warmup_steps(const config::ScheduleOptions& schedule, const data::Order& order) {
+  return schedule.warmup_epochs > 0 ? data::steps_of_epochs(order, schedule.warmup_epochs) : schedule.warmup_steps;
+}
 
 double learning_rate(const config::TrainOptions& options, const data::Order& order, std::int64_t step) {
   const config::ScheduleOptions& s = options.schedule;

@@ -19,6 +19,9 @@ namespace soybean::train {
 /// In the warm-up x = 0, and all is multiplied by warmup_factor + (1 − warmup_factor)·step/W (LinearLR).
 double learning_rate(const config::TrainOptions& options, const data::Order& order, std::int64_t step);
 
+/// The first steps of a run in which the rate grows.
+std::int64_t warmup_steps(const config::ScheduleOptions& schedule, const data::Order& order);
+
 /// Steps of the whole run.
 std::int64_t total_steps(const config::TrainOptions& options, const data::Order& order);
 

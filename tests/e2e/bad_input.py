@@ -108,6 +108,9 @@ class BadInput(Case):
             "checkpoint without =": (["--resume", "nowhere.h5"], ["not expected: nowhere.h5", "--resume=PATH"]),
             "microbatches do not fit": (["--set", "train.microbatches=7"],
                                         ["train.microbatches, got 7", "a divisor of data.batch"]),
+            "more than the memory": (["--set", "data.batch=1000000000"],
+                                     [r"host \S+: memory, got [\d.]+ GB needed by its 2 ranks expected at most "
+                                      r"[\d.]+ GB, all it has. use a smaller data.batch"]),
             "eval and verify": (["--eval", "--verify"], ["--eval: got --verify as well"]),
             "eval twice": (["--eval", "--eval"], ["--eval: got it 2 times expected it once"]),
             "missing weights": (["--set", "train.init_from=nowhere.h5"], ["nowhere.h5"]),

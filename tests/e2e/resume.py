@@ -56,7 +56,8 @@ class Resume(Case):
         self.assert_close(self.losses(), self.losses("whole"), 1e-9, "in two parts")
 
     def test_resume_without_a_checkpoint_starts_at_the_beginning(self):
-        self.train(2, self.model(), "--resume", "--set", "train.steps=3")
+        done = self.train(2, self.model(), "--resume", "--set", "train.steps=3")
+        self.assertIn("nothing to resume: there is no checkpoint in run yet, starting from the beginning", done.stdout)
         self.assertEqual(len(self.losses()), 3)
 
     def test_resuming_a_finished_run_changes_nothing(self):
@@ -198,11 +199,18 @@ class Resume(Case):
             bad[where + 17] ^= 4
             latest.write_bytes(bad)
             self.refuse("step-00000012.h5", "dense_1.weight", "step-00000008.h5")
+            for option in (f"--resume={latest}", f"--eval={latest}", f"train.init_from={latest}"):
+                options = ["--set", option] if option.startswith("train") else [option]
+                done = self.train(2, self.folder / "tiny.toml", *options, run_dir="fresh", expect=2)
+                self.assertIn("dense_1.weight", done.stderr)
+                self.assertFalse((self.folder / "fresh").exists(), option)
         with self.subTest("a flipped bit in the header"):
             bad = bytearray(good)
             bad[good.index(b"precision") + 16] ^= 1
             latest.write_bytes(bad)
             self.assertNotIn("configured", self.refuse("step-00000012.h5", "damaged", "step-00000008.h5"))
+            done = self.train(2, self.folder / "tiny.toml", f"--resume={latest}", run_dir="fresh", expect=2)
+            self.assertEqual(done.stdout, "", "refused before planning")
         with self.subTest("truncated"):
             latest.write_bytes(good[: len(good) // 2])
             self.refuse("step-00000012.h5", "step-00000008.h5")

@@ -3,6 +3,8 @@
 #include "runtime/agreement.hpp"
 #include "runtime/context.hpp"
 
+#include "base/error.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,6 +27,7 @@ Preflight healthy() {
                            .cores = cores(4 * (rank % 2), 4),
                            .threads = 4,
                            .free_memory = 64'000'000'000,
+                           .total_memory = 70'000'000'000,
                            .needed_memory = 2'000'000'000});
   facts.mpi = "Some MPI v1";
   facts.run_dir = "runs/x";
@@ -61,6 +64,7 @@ Preflight with_gpus() {
   for (std::size_t r = 0; r < facts.ranks.size(); ++r) {
     facts.ranks[r].device = "GPU " + std::to_string(r % 2) + ", Some GPU (0000:0" + std::to_string(r % 2) + ")";
     facts.ranks[r].free_device_memory = 80'000'000'000;
+    facts.ranks[r].total_device_memory = 85'000'000'000;
   }
   return facts;
 }
@@ -127,6 +131,37 @@ TEST(Preflight, LittleMemory) {
                                                        "programs or use more hosts"});
 }
 
+std::string refusal_of(Preflight facts) {
+  judge(facts);
+  try {
+    check_memory(facts);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Preflight, MoreThanAHostHasIsRefusedWhatOthersTakeIsNot) {
+  Preflight facts = healthy();
+  facts.ranks[2].needed_memory = 65'000'000'000; // with its neighbour 67 of 64 free, of 70 in all
+  EXPECT_EQ(refusal_of(facts), "");
+  EXPECT_EQ(advice_of(facts).size(), 1u);
+  facts.ranks[2].needed_memory = 68'100'000'000;
+  EXPECT_EQ(refusal_of(facts), "host node2: memory, got 70.1 GB needed by its 2 ranks expected at most 70.0 GB, all it "
+                               "has. use a smaller data.batch, train.microbatches or more hosts");
+}
+
+TEST(Preflight, MoreThanAGpuHasIsRefused) {
+  Preflight facts = with_gpus();
+  facts.ranks[3].device = facts.ranks[2].device;
+  for (RankFacts& rank : facts.ranks) rank.needed_memory = 41'000'000'000;
+  EXPECT_EQ(refusal_of(facts), ""); // more than is free
+  for (RankFacts& rank : facts.ranks) rank.needed_memory = 50'000'000'000;
+  EXPECT_EQ(refusal_of(facts),
+            "host node2, GPU 0, Some GPU (0000:00): memory, got 100.0 GB needed by 2 ranks expected "
+            "at most 85.0 GB, all it has. use a smaller data.batch, train.microbatches or more GPUs");
+}
+
 TEST(Preflight, PoorPlaceForCheckpoints) {
   Preflight facts = healthy();
   facts.disk = {"tmpfs", 1'000'000'000, 100'000'000'000};
@@ -143,6 +178,7 @@ TEST(Preflight, OfThisProcess) {
   EXPECT_EQ(facts.hosts[0].name, host_name());
   EXPECT_EQ(facts.hosts[0].cores, static_cast<int>(bound_cores().count()));
   EXPECT_GT(facts.free_memory_per_rank, 0);
+  EXPECT_GT(facts.hosts[0].total_memory, facts.hosts[0].free_memory);
   EXPECT_EQ(facts.disk.type, file_system("/tmp").type); // the nearest directory that exists
   EXPECT_GT(facts.disk.total_bytes, 0);
 }

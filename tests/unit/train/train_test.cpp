@@ -83,6 +83,12 @@ TEST(Schedule, WarmUpPrecedesOrScalesAnySchedule) {
   EXPECT_DOUBLE_EQ(rate(step, 5), 0.2);
 }
 
+TEST(Schedule, TheWarmUpIsCountedInSteps) {
+  const data::Order order{.samples = 10, .batch = 4};
+  EXPECT_EQ(warmup_steps({.warmup_steps = 7}, order), 7);
+  EXPECT_EQ(warmup_steps({.warmup_epochs = 2}, order), 5);
+}
+
 TEST(Schedule, StepScalarsHoldTheBiasCorrections) {
   const data::Order order{.samples = 16, .batch = 4};
   config::TrainOptions options{.steps = 9};
