@@ -26,6 +26,20 @@ const Variants& data_sources() {
   return rows;
 }
 
+/// Every step of `augment` and its keys.
+const Variants& augment_steps() {
+  static const Variants rows = {
+      {"flip", {"p", "vertical"}},
+      {"crop", {"padding"}},
+      {"resized_crop", {"scale", "ratio"}},
+      {"colour_jitter", {"brightness", "contrast", "saturation", "hue"}},
+      {"cutout", {"size"}},
+      {"mixup", {"alpha", "p"}},
+      {"cutmix", {"alpha", "p"}},
+  };
+  return rows;
+}
+
 /// What `path` is, of the sources that have one.
 struct PathOf {
   std::string_view source, what;
@@ -89,8 +103,10 @@ void read_chance(const Table& table, AugmentStep& step) {
 
 AugmentStep read_step(const Table& table, bool own_sizes) {
   AugmentStep step;
-  step.op = table.word("op", required,
-                       {.now = {"flip", "crop", "resized_crop", "colour_jitter", "cutout", "mixup", "cutmix"}});
+  table.known(
+      {"p", "vertical", "padding", "scale", "ratio", "brightness", "contrast", "saturation", "hue", "size", "alpha"});
+  step.op = table.word("op", required, {.now = words_of(augment_steps())});
+  refuse_keys_of_others(table, "op", step.op, augment_steps());
   if (step.op == "flip") {
     read_chance(table, step);
     step.vertical = table.boolean("vertical", step.vertical);
@@ -100,6 +116,7 @@ AugmentStep read_step(const Table& table, bool own_sizes) {
       table.reject("padding", "at least 1, as all samples have the size of model.input");
   } else if (step.op == "resized_crop") {
     step.scale = read_range(table, "scale", step.scale);
+    if (step.scale[0] > 1) table.reject("scale", "two shares of the image's area, the smaller at most 1");
     step.ratio = read_range(table, "ratio", step.ratio);
   } else if (step.op == "colour_jitter") {
     read_jitter(table, step);
@@ -108,7 +125,11 @@ AugmentStep read_step(const Table& table, bool own_sizes) {
   } else {
     step.p = 1;
     read_chance(table, step);
-    step.alpha = positive(table, "alpha", step.alpha);
+    constexpr double most_alpha = 100; // from there on all shares are one half, but for a few hundredths
+    step.alpha = table.real("alpha", step.alpha);
+    if (step.alpha <= 0 || step.alpha > most_alpha)
+      table.reject("alpha", fmt::format("a number above 0, at most {:g}", most_alpha),
+                   step.alpha == 0 ? "to mix nothing leave out the step" : "");
   }
   return step;
 }
@@ -163,6 +184,23 @@ DataOptions read_data(const Table& table) {
   return options;
 }
 
+namespace {
+
+/// What makes sense only for images of some size or number of channels.
+void check_step_fits(const Table& table, const AugmentStep& step, const std::vector<std::int64_t>& input) {
+  if (step.op == "colour_jitter" && input[0] != 1 && input[0] != 3)
+    table.reject("op", fmt::format("none that needs colours with {} channels", input[0]),
+                 "images of colours have 3, grey ones 1");
+  if (step.op == "crop" && (step.padding[0] >= input[1] || step.padding[1] >= input[2]))
+    table.reject("padding", fmt::format("less than the image, {}x{}", input[1], input[2]),
+                 "what is cut out would often be nothing but padding");
+  if (step.op == "cutout" && step.size > std::max(input[1], input[2]))
+    table.reject("size", fmt::format("at most {}, the longer side of model.input", std::max(input[1], input[2])),
+                 "larger squares leave nothing of many images");
+}
+
+} // namespace
+
 void check_data_fits(const Table& data, const DataOptions& options, const std::vector<std::int64_t>& input) {
   if (options.source == "image_folder") {
     if (input.size() != 3 || (input[0] != 1 && input[0] != 3))
@@ -178,9 +216,7 @@ void check_data_fits(const Table& data, const DataOptions& options, const std::v
     data.reject("augment", fmt::format("none with samples of shape {}, as in model.input", to_string(input)),
                 "images are [channels, height, width]; mixup alone is for all samples");
   for (std::size_t i = 0; i < options.augment.size(); ++i)
-    if (options.augment[i].op == "colour_jitter" && input[0] != 1 && input[0] != 3)
-      data.tables("augment")[i].reject("op", fmt::format("none that needs colours with {} channels", input[0]),
-                                       "images of colours have 3, grey ones 1");
+    check_step_fits(data.tables("augment")[i], options.augment[i], input);
   const Table normalise = data.table("normalise");
   for (const auto& [key, list] : {std::pair("mean", &options.normalise.mean), std::pair("std", &options.normalise.std)})
     if (const auto size = static_cast<std::int64_t>(list->size()); size > 1 && size != input[0])

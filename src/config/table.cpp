@@ -151,9 +151,10 @@ std::string Table::text(std::string_view key, std::optional<std::string> fallbac
 }
 
 std::string Table::word(std::string_view key, std::optional<std::string> fallback, const Words& words) const {
+  const std::string list = fmt::format("{}{}", words.now.size() > 1 ? "one of " : "", fmt::join(words.now, ", "));
+  if (!fallback && !has(key)) missing(key, list, "");
   const std::string chosen = text(key, std::move(fallback));
   if (std::find(words.now.begin(), words.now.end(), chosen) != words.now.end()) return chosen;
-  const std::string list = fmt::format("{}{}", words.now.size() > 1 ? "one of " : "", fmt::join(words.now, ", "));
   if (std::find(words.later.begin(), words.later.end(), chosen) != words.later.end())
     reject(key, list, fmt::format("{} is not supported yet", quote(chosen)));
   const std::string meant = nearest(chosen, words.now);

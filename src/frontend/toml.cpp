@@ -43,6 +43,7 @@ public:
     results_["input"] = input;
   }
   TensorId last() const { return last_; }
+  const std::map<std::string, std::string>& places() const { return places_; }
   /// The result of the layer that `key` of a table names.
   TensorId result_of(const Table& table, std::string_view key, const std::string& name) const {
     const auto found = results_.find(name);
@@ -120,7 +121,7 @@ private:
     const std::string activation = takes_activation(op) ? read_activation(table) : "";
     const std::size_t first = graph_.layers.size();
     TensorId result = op == "residual" ? add_residual(table, name) : add_plain(table, op, name);
-    read_training(table, first);
+    read_training(table, op, first);
     if (!activation.empty()) result = at(table.where(), [&] { return ops::activate(graph_, activation, result); });
     results_[name] = result;
     places_[name] = table.where();
@@ -129,14 +130,14 @@ private:
 
   /// How the parameters of the layers from `first` on are trained: a layer's own, or those of a block's body, whose
   /// layers may say more.
-  void read_training(const Table& table, std::size_t first) {
-    bool some = false; // of the others the keys are unknown
+  void read_training(const Table& table, const std::string& op, std::size_t first) {
+    bool some = false;
     for (const graph::Tensor& tensor : graph_.tensors)
       for (graph::NodeId user : tensor.consumers)
         some |= tensor.role == graph::Role::parameter && graph_.nodes[user].layer >= static_cast<std::int32_t>(first);
-    if (!some) return;
+    if (!some) return refuse_training(table, op);
     const double scale = table.real("lr_scale", 1);
-    if (scale < 0) table.reject("lr_scale", "at least 0");
+    if (scale <= 0) table.reject("lr_scale", "a number above 0", "frozen = true leaves the parameters as they are");
     const double decay = table.real("weight_decay", 0);
     if (decay < 0) table.reject("weight_decay", "at least 0");
     const bool frozen = table.boolean("frozen", false);
@@ -146,6 +147,12 @@ private:
       if (table.has("weight_decay") && !trained.weight_decay) trained.weight_decay = decay;
       trained.frozen |= frozen;
     }
+  }
+
+  static void refuse_training(const Table& table, const std::string& op) {
+    for (const std::string& key : table.keys()) // which else stay unknown
+      if (key == "lr_scale" || key == "weight_decay" || key == "frozen")
+        table.reject(key, "no such key", fmt::format("this {} has no parameters to train", op));
   }
 
   TensorId add_plain(const Table& table, const std::string& op, const std::string& name) {
@@ -300,7 +307,8 @@ private:
 
 } // namespace
 
-graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed, bool mixed) {
+graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed, bool mixed,
+                         std::map<std::string, std::string>* places) {
   model.known({"name", "input", "layers", "loss", "losses", "top_k", "bias", "init"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
@@ -311,6 +319,7 @@ graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision
   at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
   builder.add_layers(model, "layers");
   losses.add(graph, builder, mixed);
+  if (places) *places = builder.places();
   graph::verify(graph);
   return graph;
 }

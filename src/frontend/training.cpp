@@ -1,9 +1,12 @@
 #include "frontend/training.hpp"
 
+#include "base/error.hpp"
 #include "frontend/toml.hpp"
 #include "ops/losses.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace soybean::frontend {
@@ -37,17 +40,38 @@ void check_mixed(const config::Table& data, const config::RunConfig& config, con
                                        "use loss = \"softmax_cross_entropy\", without others of labels or targets");
 }
 
+/// Where in the file the cause of an error about the step's further tensors is: a layer it names, else the layers.
+std::string place_of(const std::string& error, const config::Table& root,
+                     const std::map<std::string, std::string>& layers) {
+  if (error.starts_with("train.microbatches")) return root.table("train").where("microbatches");
+  for (const auto& [name, place] : layers)
+    if (error.find(fmt::format("got '{}'", name)) != std::string::npos) return place;
+  return root.table("model").where("layers");
+}
+
 } // namespace
+
+std::string shapes_note(const graph::Graph& graph) {
+  if (graph.microbatches == 1) return "";
+  return fmt::format("shapes are those of a microbatch, one of the {} that a batch is worked off in; bytes those of a "
+                     "step\n",
+                     graph.microbatches);
+}
 
 graph::Graph build_training_graph(const config::Table& root, const config::RunConfig& config) {
   const std::int64_t parts = config.train.microbatches;
   const std::vector<config::AugmentStep>& steps = config.data.augment;
   const bool mixed = std::any_of(steps.begin(), steps.end(), config::mixes);
-  graph::Graph graph =
-      build_graph(root.table("model"), config.data.batch / parts, config.train.precision, config.train.seed, mixed);
+  std::map<std::string, std::string> places;
+  graph::Graph graph = build_graph(root.table("model"), config.data.batch / parts, config.train.precision,
+                                   config.train.seed, mixed, &places);
   if (mixed) check_mixed(root.table("data"), config, graph);
   graph.microbatches = parts;
-  ops::add_backward_and_update(graph, optimizer(config.train));
+  try {
+    ops::add_backward_and_update(graph, optimizer(config.train));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", place_of(error.what(), root, places), error.what()), error.code());
+  }
   graph::verify(graph);
   return graph;
 }

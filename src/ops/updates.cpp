@@ -133,8 +133,8 @@ std::vector<TensorId> Updates::finish_node(const Tensor& w, NewNode node) {
   const std::vector<TensorId> results = append(graph_, std::move(node));
   if (!direction) link_next(graph_, inputs[0], results[0]);
   for (std::size_t s = 1; s < results.size(); ++s) link_next(graph_, inputs[2 + s], results[s]);
-  const TensorId average = graph::find_tensor(graph_, w.name + ".average");
-  if (!direction) graph_.tensors[inputs[0]].in_evaluation = average;
+  if (!direction && optimizer_.average_decay != 0)
+    graph_.tensors[inputs[0]].in_evaluation = graph::find_tensor(graph_, w.name + ".average");
   return results;
 }
 

@@ -377,15 +377,26 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
       {"{op=\"flop\"}",
        ".op, got \"flop\" (string) expected one of flip, crop, resized_crop, colour_jitter, cutout, mixup, cutmix. "
        "did you mean \"flip\"?"},
-      {"{op=\"mixup\", alpha=0}", ".alpha, got 0 (integer) expected a number above 0"},
-      {"{op=\"cutmix\", alpha=-0.5}", ".alpha, got -0.5 (number) expected a number above 0"},
+      {"{op=\"mixup\", alpha=0}",
+       ".alpha, got 0 (integer) expected a number above 0, at most 100. to mix nothing leave out the step"},
+      {"{op=\"cutmix\", alpha=-0.5}", ".alpha, got -0.5 (number) expected a number above 0, at most 100"},
+      {"{op=\"mixup\", alpha=1e6}", ".alpha, got 1000000.0 (number) expected a number above 0, at most 100"},
       {"{op=\"cutmix\", alpha=nan}", ".alpha, got nan (number) expected a finite number"},
       {"{op=\"mixup\", p=2}", ".p, got 2 (integer) expected at most 1"},
-      {"{}", ".op, got nothing expected a string"},
+      {"{}", ".op, got nothing expected one of flip, crop, resized_crop, colour_jitter, cutout, mixup, cutmix"},
+      {"{p=1}", ".op, got nothing expected one of flip, crop, resized_crop, colour_jitter, cutout, mixup, cutmix"},
+      {"{op=\"flip\", padding=4}",
+       ".padding, got 4 (integer) expected no such key with data.augment[0].op = \"flip\". set data.augment[0].op = "
+       "\"crop\", or leave it out"},
       {"{op=\"flip\", p=1.5}", ".p, got 1.5 (number) expected at most 1"},
       {"{op=\"flip\", p=-1}", ".p, got -1 (integer) expected at least 0"},
       {"{op=\"crop\"}", ".padding, got nothing expected at least 1, as all samples have the size of model.input"},
       {"{op=\"crop\", padding=-1}", ".padding, got -1 (integer) expected at least 0"},
+      {"{op=\"crop\", padding=[1, 8]}",
+       ".padding, got [1, 8] (array) expected less than the image, 8x8. what is cut out would often be nothing but "
+       "padding"},
+      {"{op=\"resized_crop\", scale=[2, 3]}",
+       ".scale, got [2, 3] (array) expected two shares of the image's area, the smaller at most 1"},
       {"{op=\"resized_crop\", scale=[0.5]}", ".scale, got [0.5] (array) expected two numbers above 0, the larger last"},
       {"{op=\"resized_crop\", scale=[0, 1]}",
        ".scale, got [0, 1] (array) expected two numbers above 0, the larger last"},
@@ -397,6 +408,9 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
       {"{op=\"colour_jitter\", hue=0.6}", ".hue, got 0.6 (number) expected at most 0.5, half of the circle"},
       {"{op=\"cutout\"}", ".size, got nothing expected an integer"},
       {"{op=\"cutout\", size=0}", ".size, got 0 (integer) expected at least 1"},
+      {"{op=\"cutout\", size=9}", ".size, got 9 (integer) expected at most 8, the longer side of model.input. larger "
+                                  "squares leave nothing of many "
+                                  "images"},
   };
   for (const auto& [step, expected] : cases) {
     const std::string assignment = "data.augment=[" + step + "]";
@@ -458,7 +472,8 @@ TEST(RunConfig, ModelNames) {
 }
 
 TEST(RunConfig, MissingParts) {
-  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected a string");
+  EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected one of "
+                                                 "synthetic, hdf5, idx, cifar, npy, npz, image_folder");
   EXPECT_EQ(
       error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\n"),
       "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. it is relative to the model file");

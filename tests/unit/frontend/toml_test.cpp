@@ -1,4 +1,5 @@
 #include "frontend/toml.hpp"
+#include "frontend/training.hpp"
 
 #include "base/error.hpp"
 #include "frontend/layers.hpp"
@@ -214,13 +215,61 @@ TEST(BuildGraphErrors, HowLayersAreTrained) {
     return error_of(fmt::format("{{ op = \"dense\", units = 2, {} }},\n", key), "loss = \"softmax_cross_entropy\"\n",
                     "[6]");
   };
-  EXPECT_EQ(of_dense("lr_scale = -1"), "m.toml:4: model.layers[0].lr_scale, got -1 (integer) expected at least 0");
+  EXPECT_EQ(of_dense("lr_scale = -1"),
+            "m.toml:4: model.layers[0].lr_scale, got -1 (integer) expected a number above 0. "
+            "frozen = true leaves the parameters as they are");
+  EXPECT_EQ(of_dense("lr_scale = 0"), "m.toml:4: model.layers[0].lr_scale, got 0 (integer) expected a number above 0. "
+                                      "frozen = true leaves the parameters as they are");
   EXPECT_EQ(of_dense("weight_decay = -1"),
             "m.toml:4: model.layers[0].weight_decay, got -1 (integer) expected at least 0");
   EXPECT_EQ(of_dense("frozen = 1"), "m.toml:4: model.layers[0].frozen, got 1 (integer) expected true or false");
   EXPECT_EQ(error_of("{ op = \"relu\", frozen = true },\n{ op = \"flatten\" },\n"), // nothing to train
-            "m.toml:4: unknown key model.layers[0].frozen, got true (boolean) expected a known key. known here: input, "
+            "m.toml:4: model.layers[0].frozen, got true (boolean) expected no such key. this relu has no parameters to "
+            "train");
+  EXPECT_EQ(error_of("{ op = \"flatten\" },\n{ op = \"residual\", lr_scale = 2, body = [ { op = \"relu\" } ] },\n"),
+            "m.toml:5: model.layers[1].lr_scale, got 2 (integer) expected no such key. this residual has no parameters "
+            "to train");
+  EXPECT_EQ(error_of("{ op = \"relu\", frosen = true },\n{ op = \"flatten\" },\n"),
+            "m.toml:4: unknown key model.layers[0].frosen, got true (boolean) expected a known key. known here: input, "
             "inputs, name, op, repeat");
+}
+
+/// The whole step of a dense layer `a` and a second layer on line 5.
+std::string error_of_step(const std::string& second, const std::string& train) {
+  const Table root = Table::parse(
+      fmt::format("[model]\ninput = [6]\nlayers = [\n{{ op = \"dense\", units = 4, name = \"a\" }},\n{},\n]\nloss = "
+                  "\"softmax_cross_entropy\"\n[data]\nsource = \"synthetic\"\nbatch = 4\n[train]\nsteps = 1\n{}\n",
+                  second, train),
+      "m.toml");
+  try {
+    frontend::build_training_graph(root, config::read_run_config(root));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(BuildTrainingGraph, ErrorsOfTheUpdateNameFileAndLine) {
+  EXPECT_EQ(error_of_step("{ op = \"relu\", name = \"a.weight.average\" }", "ema = 0.9"),
+            "m.toml:5: tensor 'a.weight.average': name, got 'a.weight.average', which is in use, expected a new one. "
+            "rename the layer");
+  EXPECT_EQ(error_of_step("{ op = \"relu\", name = \"a.weight.average\" }", ""), "no error");
+  EXPECT_EQ(error_of_step("{ op = \"batch_norm\" }", "microbatches = 2").substr(0, 50),
+            "m.toml:13: train.microbatches: got 2 for a model w");
+  EXPECT_EQ(error_of_step("{ op = \"dense\", units = 2, frozen = true }", "").substr(0, 9), "no error");
+}
+
+TEST(BuildTrainingGraph, ShapesOfMicrobatchesAreSaidToBe) {
+  const Table root = Table::parse("[model]\ninput = [6]\nlayers = [{ op = \"dense\", units = 4 }]\nloss = "
+                                  "\"softmax_cross_entropy\"\n[data]\nsource = "
+                                  "\"synthetic\"\nbatch = 4\n[train]\nsteps = 1\nmicrobatches = 2\n",
+                                  "m.toml");
+  graph::Graph graph = frontend::build_training_graph(root, config::read_run_config(root));
+  EXPECT_EQ(frontend::shapes_note(graph),
+            "shapes are those of a microbatch, one of the 2 that a batch is worked off in; "
+            "bytes those of a step\n");
+  graph.microbatches = 1;
+  EXPECT_EQ(frontend::shapes_note(graph), "");
 }
 
 TEST(BuildGraphErrors, MissingAndWrongKeys) {
@@ -576,7 +625,8 @@ TEST(BuildGraphErrors, RepeatAndModelKeys) {
             "m.toml:4: model.layers[0].body, got [] (array) expected at least one layer");
   EXPECT_EQ(error_of("{ repeat = 10000, layers = [{ repeat = 10000, layers = [{ op = \"relu\" }] }] },\n"),
             "m.toml:4: layers, got more than 10000 expected fewer");
-  EXPECT_EQ(error_of("{ op = \"relu\" },\n", ""), "m.toml:1: model.loss, got nothing expected a string");
+  EXPECT_EQ(error_of("{ op = \"relu\" },\n", ""), "m.toml:1: model.loss, got nothing expected one of "
+                                                  "softmax_cross_entropy, mse, binary_cross_entropy");
   EXPECT_EQ(error_of("{ op = \"relu\" },\n", "loss = \"msee\"\n"),
             "m.toml:6: model.loss, got \"msee\" (string) expected one of softmax_cross_entropy, mse, "
             "binary_cross_entropy. did you mean \"mse\"?");
