@@ -64,6 +64,14 @@ public:
     }
   }
 
+  std::string where(Split split, std::int64_t id, What what) const override {
+    const ArraySplit& from = splits_[static_cast<std::size_t>(split)];
+    if (what == What::targets) return fmt::format("{}[{}]", from.targets->bytes.name(), id);
+    auto piece = from.pieces.begin();
+    for (; id >= piece->count; ++piece) id -= piece->count;
+    return fmt::format("{}[{}]", piece->bytes.name(), id);
+  }
+
 private:
   std::array<ArraySplit, 2> splits_;
   Info info_;

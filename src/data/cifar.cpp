@@ -71,7 +71,7 @@ std::vector<std::string> existing(const std::string& path) {
 std::unique_ptr<Reader> make_cifar_reader(const std::string& folder, const std::string& labels,
                                           const Expected& expected) {
   if (!fs::is_directory(folder))
-    fail("{}: got {} expected a folder of CIFAR's binary files", folder, fs::exists(folder) ? "no folder" : "nothing");
+    fail("{}: got {} expected a folder of CIFAR's binary files", folder, fs::exists(folder) ? "a file" : "nothing");
   const std::vector<std::string> ten = batches(folder), hundred = existing(folder + "/train.bin");
   if (ten.empty() == hundred.empty())
     fail(

@@ -191,6 +191,11 @@ public:
     }
   }
 
+  std::string where(Split split, std::int64_t id, What what) const override {
+    const auto [part, file] = find(split, id);
+    return fmt::format("{}: {}[{}]", file->path, (what == What::inputs ? part->inputs : part->targets).name, id);
+  }
+
 private:
   void add(std::size_t split, const std::string& group, const Expected& expected, std::int64_t& cache_bytes) {
     Shards& shards = splits_[split];

@@ -53,8 +53,9 @@ std::pair<Array, Shape> open_idx(const std::string& path) {
   const std::optional<Element> element = element_of(magic[2]);
   const std::int64_t dims = magic[3];
   if (magic[0] != 0 || magic[1] != 0 || !element || dims < 1 || dims > most_dims)
-    fail("{}: begins with {:02x} {:02x} {:02x} {:02x} expected an IDX file (00 00, a type, 1 to {} dims). {}", path,
-         magic[0], magic[1], magic[2], magic[3], most_dims,
+    fail("{}: its first bytes, got {:02x} {:02x} {:02x} {:02x} expected those of an IDX file (00 00, a type, 1 to {} "
+         "dims). {}",
+         path, magic[0], magic[1], magic[2], magic[3], most_dims,
          magic[0] == 0x1f && magic[1] == 0x8b ? "it is packed by gzip: its name has to end in .gz"
                                               : "it is another format, or damaged");
   array.element = *element;
@@ -117,7 +118,7 @@ ArraySplit open_split(const std::string& inputs, const std::string& labels, cons
 
 std::unique_ptr<Reader> make_idx_reader(const std::string& folder, const Expected& expected) {
   if (!fs::is_directory(folder))
-    fail("{}: got {} expected a folder of IDX files", folder, fs::exists(folder) ? "no folder" : "nothing");
+    fail("{}: got {} expected a folder of IDX files", folder, fs::exists(folder) ? "a file" : "nothing");
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());

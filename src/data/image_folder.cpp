@@ -86,7 +86,7 @@ public:
     const std::string train = path + "/train";
     if (!fs::is_directory(train))
       fail("{}: got {} expected a folder with a folder of images for each class", train,
-           fs::exists(train) ? "no folder" : "nothing");
+           fs::exists(train) ? "a file" : "nothing");
     const std::vector<std::string> classes = names_in(train, true);
     if (classes.empty()) fail("{}: got no folders expected one for each class, with its images", train);
     if (const auto count = static_cast<std::int64_t>(classes.size()); count > expected.classes)

@@ -253,7 +253,7 @@ std::unique_ptr<Reader> make_named_reader(const Opener& open, const std::string&
 std::unique_ptr<Reader> make_npy_reader(const std::string& folder, const Expected& expected) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(folder))
-    fail("{}: got {} expected a folder of .npy files", folder, fs::exists(folder) ? "no folder" : "nothing");
+    fail("{}: got {} expected a folder of .npy files", folder, fs::exists(folder) ? "a file" : "nothing");
   const auto open = [&](const std::string& name) -> std::optional<Bytes> {
     const std::string path = folder + "/" + name + ".npy";
     if (!fs::exists(path)) return std::nullopt;

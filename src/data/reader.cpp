@@ -92,7 +92,7 @@ constexpr std::array sources = {
 }
 
 /// Throws Error for targets that are no finite numbers. Of many, some that are evenly spread are looked at.
-void check_targets(const Reader& reader, const Shape& shape, const std::string& path) {
+void check_targets(const Reader& reader, const Shape& shape) {
   constexpr std::int64_t most_values = std::int64_t{1} << 24;
   std::vector<double> values(static_cast<std::size_t>(volume(shape)));
   for (const Split split : {Split::train, Split::validation}) {
@@ -104,8 +104,7 @@ void check_targets(const Reader& reader, const Shape& shape, const std::string& 
       reader.read_targets(split, std::span(&id, 1), whole(shape), DType::f64, values.data());
       for (const double value : values)
         if (!std::isfinite(value))
-          fail("{}: targets of sample {} to {} with, got {} expected finite numbers", path, id,
-               trains ? "train" : "validate", value);
+          fail("{}, got {} expected finite numbers", reader.where(split, id, What::targets), value);
     }
   }
 }
@@ -123,8 +122,7 @@ std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Ex
     if (source.name != options.source) continue;
     if (expected.targets && !source.has_targets) refuse_targets(options.source);
     std::unique_ptr<Reader> reader = source.open(options, expected);
-    if (expected.targets && expected.thorough)
-      check_targets(*reader, *expected.targets, options.files.empty() ? options.path : options.files.front());
+    if (expected.targets && expected.thorough) check_targets(*reader, *expected.targets);
     return reader;
   }
   fail("data.source: got \"{}\" expected one of {}", options.source, fmt::join(source_names(), ", "));
@@ -135,6 +133,11 @@ Shape Reader::read_whole(Split split, std::int64_t id, Fit, DType type, std::vec
   out.resize(static_cast<std::size_t>(volume(sample) * size_of(type)));
   read_inputs(split, std::span(&id, 1), whole(sample), type, out.data());
   return sample;
+}
+
+std::string Reader::where(Split split, std::int64_t id, What what) const {
+  return fmt::format("data: {} of sample {} to {} with", what == What::inputs ? "inputs" : "targets", id,
+                     split == Split::train ? "train" : "validate");
 }
 
 void Reader::read_targets(Split, std::span<const std::int64_t>, const Box&, DType, void*) const {

@@ -28,6 +28,9 @@ struct Info {
 /// cut to it as well.
 enum class Fit : std::uint8_t { stored, covering, sample };
 
+/// What of a sample is meant.
+enum class What : std::uint8_t { inputs, targets };
+
 /// Reads single samples by number. Thread safe. Values are raw: normalisation is the loader's.
 class Reader {
 public:
@@ -44,6 +47,8 @@ public:
   /// asked for them.
   virtual void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                             void* out) const;
+  /// Where a sample comes from, for errors: "x_train.npy[17]".
+  virtual std::string where(Split split, std::int64_t id, What what) const;
 };
 
 /// What the model expects of its data; a reader that reads files checks them against it.

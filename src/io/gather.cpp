@@ -91,15 +91,40 @@ void cut(const Shape& shape, std::size_t dim, const Box& within, std::int64_t el
   }
 }
 
-/// Throws Error unless the dataset is just what the view is part of.
-void check_dataset(const File& file, const std::string& name, const TensorView& view) {
+/// Throws Error unless the dataset is what the view is part of; returns the type of its elements.
+DType check_dataset(const File& file, const std::string& name, const TensorView& view, Stored stored) {
   const DatasetInfo info = dataset_info(file, name);
   if (info.shape != view.global)
     fail("{}: {}, got shape {} expected {}", file.path, name, to_string(info.shape), to_string(view.global));
   const ElementClass expected = view.dtype == DType::i32 ? ElementClass::integer : ElementClass::real;
+  const bool rounds = stored == Stored::any_precision && view.dtype != DType::i32;
+  if (rounds && info.element == expected && (info.element_bytes == 4 || info.element_bytes == 8))
+    return info.element_bytes == 4 ? DType::f32 : DType::f64;
   if (info.element != expected || info.element_bytes != size_of(view.dtype))
     fail("{}: {}, got {} elements of {} bytes expected {}", file.path, name,
          info.element == ElementClass::real ? "real" : "other", info.element_bytes, to_string(view.dtype));
+  return view.dtype;
+}
+
+template<class From, class To>
+std::vector<std::byte> rounded(const std::vector<std::byte>& memory, const std::string& what) {
+  const std::span<const From> from(reinterpret_cast<const From*>(memory.data()), memory.size() / sizeof(From));
+  std::vector<std::byte> result(from.size() * sizeof(To));
+  auto* to = reinterpret_cast<To*>(result.data());
+  for (From value : from) {
+    *to = static_cast<To>(value);
+    if (std::isfinite(value) && !std::isfinite(*to))
+      fail("{}, got {} expected numbers within the range of the run's precision. set train.precision to the file's",
+           what, value);
+    ++to;
+  }
+  return result;
+}
+
+/// Elements of one precision as those of the other.
+void convert(std::vector<std::byte>& memory, DType from, DType to, const std::string& what) {
+  if (from == to) return;
+  memory = from == DType::f32 ? rounded<float, double>(memory, what) : rounded<double, float>(memory, what);
 }
 
 template<class T>
@@ -176,26 +201,28 @@ std::int64_t write_tensor(comm::Comm& comm, const device::Exec& exec, const File
 }
 
 void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                 const TensorView& view) {
+                 const TensorView& view, Stored stored) {
   const bool root = comm.rank() == 0;
   const device::Exec host(exec.threads());
   const std::vector<RankBlock> blocks = gather_blocks(comm, view.box, true);
+  DType type = view.dtype; // of the file's elements, whose slabs these are
   std::optional<Error> failure;
   std::vector<std::uint64_t> sums;
   std::int64_t limit = 0;
   if (root)
     attempt(failure, [&] {
-      check_dataset(*file, name, view);
+      type = check_dataset(*file, name, view, stored);
       limit = read_integer_attribute_of(*file, "checksums/" + name, "slab_bytes");
       if (limit < 1) fail("{}: checksums/{}, got slabs of {} bytes expected at least one", file->path, name, limit);
       sums = read_u64(*file, "checksums/" + name);
-      const std::size_t expected = slabs(view.global, size_of(view.dtype), limit).size();
+      const std::size_t expected = slabs(view.global, size_of(type), limit).size();
       if (sums.size() != expected)
         fail("{}: checksums/{}, got {} checksums expected {}", file->path, name, sums.size(), expected);
     });
   share_failure(comm, failure);
   comm.broadcast(&limit, sizeof(limit), 0);
-  const std::vector<Box> parts = slabs(view.global, size_of(view.dtype), limit);
+  comm.broadcast(&type, sizeof(type), 0);
+  const std::vector<Box> parts = slabs(view.global, size_of(type), limit);
   std::vector<std::byte> memory, packed;
   for (std::size_t s = 0; s < parts.size(); ++s) {
     const Box mine = intersect(view.box, parts[s]);
@@ -206,14 +233,16 @@ void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, c
       device::upload(exec, packed.data(), view, mine);
       continue;
     }
-    const TensorView source = slab_view(memory, view, parts[s]);
     attempt(failure, [&] {
-      read_box(*file, name, parts[s], view.dtype, memory.data());
+      memory.resize(static_cast<std::size_t>(bytes_of(parts[s], type)));
+      read_box(*file, name, parts[s], type, memory.data());
       if (checksum(memory) != sums[s])
         fail("{}: {}, elements {}, got a checksum that does not match expected the one written with them. the file is "
              "damaged",
              file->path, name, to_string(parts[s]));
+      convert(memory, type, view.dtype, fmt::format("{}: {}, elements {}", file->path, name, to_string(parts[s])));
     });
+    const TensorView source = slab_view(memory, view, parts[s]);
     for (int r = 0; r < comm.size(); ++r) {
       const Box part = intersect(blocks[r].box, parts[s]);
       if (empty(part)) continue;

@@ -26,10 +26,13 @@ std::vector<Box> slabs(const Shape& shape, std::int64_t element_bytes, std::int6
 std::int64_t write_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
                           const device::TensorView& view, bool primary, std::int64_t limit = slab_bytes);
 
-/// Fills the view's block, any box of the tensor, checking every slab. Throws Error, the same on every rank, naming
-/// file, dataset and slab when a checksum does not match or the dataset has another shape or type. The block's content
-/// is undefined then.
+/// What a dataset may hold: the view's type, or fp32 for a view of fp64 and the other way round.
+enum class Stored : std::uint8_t { alike, any_precision };
+
+/// Fills the view's block, any box of the tensor, checking every slab; numbers of the other precision are rounded to
+/// the view's. Throws Error, the same on every rank, naming file, dataset and slab when a checksum does not match, the
+/// dataset has another shape or type, or a number is too large for the view's. The block's content is undefined then.
 void read_tensor(comm::Comm& comm, const device::Exec& exec, const File* file, const std::string& name,
-                 const device::TensorView& view);
+                 const device::TensorView& view, Stored stored = Stored::alike);
 
 } // namespace soybean::io

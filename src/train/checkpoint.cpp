@@ -4,6 +4,7 @@
 #include "io/gather.hpp"
 #include "io/hdf5.hpp"
 #include "train/checkpoint_files.hpp"
+#include "train/not_finite.hpp"
 #include "train/on_root.hpp"
 
 #include <fmt/format.h>
@@ -220,11 +221,16 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
       if (count > 0 && bad.empty()) bad = fmt::format("{}, got {} infinite or undefined values", dataset, count);
     }
     on_root(comm, [&] {
-      if (!bad.empty())
+      const std::string sample = bad.empty() ? std::string() : bad_training_sample(job, step);
+      if (!sample.empty())
         fail_running(
-            "step {}: {} expected finite ones. lower train.optimizer.lr or look for bad values in the data; no "
-            "checkpoint of this step is written, earlier ones are kept",
-            step, bad);
+            "{}. after step {} weights are undefined for it: mend the sample or leave it out; no checkpoint of "
+            "this step is written, earlier ones are kept",
+            sample, step);
+      if (!bad.empty())
+        fail_running("step {}: {} expected finite ones. lower train.optimizer.lr; no checkpoint of this step is "
+                     "written, earlier ones are kept",
+                     step, bad);
       write_checksum(*file);
       io::close_synced(std::move(*file));
       file.reset();
@@ -317,9 +323,6 @@ void check_shapes(const io::File& file, const std::vector<const graph::Tensor*>&
     const io::DatasetInfo info = io::dataset_info(file, dataset_name(*tensor));
     if (info.shape != tensor->shape)
       wrong.push_back(fmt::format("{} {} expected {}", tensor->name, to_string(info.shape), to_string(tensor->shape)));
-    else if (info.element_bytes != size_of(tensor->dtype))
-      wrong.push_back(fmt::format("{} of {} bytes expected {} (train.precision)", tensor->name, info.element_bytes,
-                                  to_string(tensor->dtype)));
   }
   if (!wrong.empty())
     fail("{}: {}, got {}. give the layers of other shapes other names, or take another file", key, file.path,
@@ -335,14 +338,14 @@ std::vector<const graph::Tensor*> in_file(const Job& job, const io::File& file) 
   return found;
 }
 
-/// Reads the blocks of tensors marked. Collective.
+/// Reads the blocks of tensors marked, in whichever precision they were stored. Collective.
 void read_blocks(const Job& job, const runtime::Executor& executor, const std::optional<io::File>& file,
                  const std::vector<char>& marked) {
   const runtime::Context& context = executor.context();
   for (const runtime::Block& block : executor.persistent())
     if (marked[block.tensor])
       io::read_tensor(context.comm, context.exec, file ? &*file : nullptr,
-                      dataset_name(job.graph.tensors[block.tensor]), block.view);
+                      dataset_name(job.graph.tensors[block.tensor]), block.view, io::Stored::any_precision);
 }
 
 std::vector<std::string> lines(const std::string& text) {
@@ -377,6 +380,7 @@ Matches check_weights(const Job& job, comm::Comm& comm, const std::string& path)
   });
   for (auto [text, list] : {std::pair{&read, &matches.read}, {&missing, &matches.missing}, {&unused, &matches.unused}})
     *list = lines(comm::broadcast_text(comm, *text));
+  matches.precision = text_from_root(comm, [&] { return io::read_text_attribute(*file, "precision"); });
   return matches;
 }
 

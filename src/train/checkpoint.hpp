@@ -58,6 +58,7 @@ Restored read_checkpoint(const Job& job, const runtime::Executor& executor, cons
 /// What of a model a checkpoint has, by names.
 struct Matches {
   std::vector<std::string> read, missing, unused; ///< tensors of both; of the model alone; of the file alone
+  std::string precision;                          ///< the file's; of another one numbers are rounded
 };
 
 /// What `train.init_from` finds in a checkpoint of any model: weights and running statistics. Throws Error, on every

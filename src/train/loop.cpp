@@ -5,6 +5,7 @@
 #include "train/checkpoint.hpp"
 #include "train/feed.hpp"
 #include "train/measures.hpp"
+#include "train/not_finite.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
 #include "train/progress.hpp"
@@ -57,10 +58,6 @@ StepTotals gather(comm::Comm& comm, const StepNews& mine) {
   return totals;
 }
 
-data::Order order_of(const Job& job) {
-  return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
-}
-
 int reading_threads(const Job& job, const runtime::Executor& executor) {
   const std::int64_t threads = job.config.data.threads;
   return threads > 0 ? static_cast<int>(threads) : executor.context().exec.threads();
@@ -70,13 +67,6 @@ int reading_threads(const Job& job, const runtime::Executor& executor) {
 std::optional<double> gradient_norm(const graph::Graph& graph, const std::vector<double>& values) {
   if (graph.tensors[graph.metrics.back()].name != "gradient_norm") return std::nullopt;
   return values.back();
-}
-
-/// What every rank has found alike.
-[[noreturn]] void fail_alike(const std::string& text) {
-  Error error(text, ExitCode::failed);
-  error.mark_on_all_ranks();
-  throw error;
 }
 
 /// A step that was run, or queued on an accelerator, and whose numbers the host has not looked at yet.
@@ -199,11 +189,7 @@ void Loop::record(std::int64_t done, const StepTotals& totals, const std::vector
                     .waiting_seconds = totals.waiting,
                     .reading_seconds = totals.reading,
                     .peak_memory = peak_memory_};
-  if (!std::isfinite(record.loss))
-    fail_alike(
-        fmt::format("step {}: the loss, got {} expected a finite number. lower train.optimizer.lr (now {:g}), or "
-                    "look for bad values in the data; checkpoints written before are kept",
-                    done, plain(record.loss), record.learning_rate));
+  if (!std::isfinite(record.loss)) fail_for_loss(job_, comm_, done, record.loss);
   ++steps_run_;
   training_seconds_ += totals.slowest;
   moved_bytes_ += totals.data_bytes;
@@ -222,11 +208,7 @@ void Loop::validate_if_due(std::int64_t done) {
   if (!end_of_epoch && done != last_step_) return;
   settle(0);
   const Validation v = validate(job_, executor_);
-  if (!std::isfinite(v.loss))
-    fail_alike(
-        fmt::format("step {}: the validation loss, got {} expected a finite number. lower train.optimizer.lr (now "
-                    "{:g}), or look for bad values in the validation data; checkpoints written before are kept",
-                    done, plain(v.loss), learning_rate(job_.config.train, order_, done - 1)));
+  if (!std::isfinite(v.loss)) fail_for_validation(job_, comm_, fmt::format("step {}", done), v.loss);
   validated_ = done;
   result_.summary.validation = v;
   note_best(done, v, end_of_epoch);
@@ -290,6 +272,10 @@ LoopResult Loop::run() {
 }
 
 } // namespace
+
+data::Order order_of(const Job& job) {
+  return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
+}
 
 std::int64_t total_steps(const Job& job) {
   return total_steps(job.config.train, order_of(job));

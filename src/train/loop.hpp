@@ -1,5 +1,6 @@
 #pragma once
 // The training loop: batches, steps, metrics, validation, checkpoints, stopping. Collective over all ranks.
+#include "data/order.hpp"
 #include "runtime/executor.hpp"
 #include "train/job.hpp"
 #include "train/metrics.hpp"
@@ -32,6 +33,8 @@ Validation validate(const Job& job, runtime::Executor& executor, int program = e
 /// Whether the run has had as many validations without a better one as train.patience allows.
 bool out_of_patience(const Job& job, const Best& best);
 
+/// The order of the samples to train with.
+data::Order order_of(const Job& job);
 std::int64_t total_steps(const Job& job);
 
 /// Lines of advice on settings that do what they say and are hardly meant.

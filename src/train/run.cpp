@@ -1,6 +1,7 @@
 #include "train/run.hpp"
 
 #include "comm/mpi_session.hpp"
+#include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/report.hpp"
 #include "runtime/agreement.hpp"
@@ -10,6 +11,7 @@
 #include "train/checkpoint.hpp"
 #include "train/checkpoint_files.hpp"
 #include "train/loop.hpp"
+#include "train/not_finite.hpp"
 #include "train/on_root.hpp"
 #include "train/output.hpp"
 #include "train/progress.hpp"
@@ -107,6 +109,7 @@ ExitCode run_evaluation(const RunRequest& request, const Job& job, comm::Comm& c
   const std::int64_t step = read_evaluated(job, executor, path);
   const auto begin = std::chrono::steady_clock::now();
   const Validation v = validate(job, executor, 0);
+  if (!std::isfinite(v.loss)) fail_for_validation(job, comm, path, v.loss);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const std::string text = to_json(Evaluation{.checkpoint = path,
                                               .step = step,
@@ -141,7 +144,10 @@ void announce_weights(const RunRequest& request, const Job& job, comm::Comm& com
   const std::string& path = job.config.train.init_from;
   const Matches matches = check_weights(job, comm, path);
   if (request.json) return;
-  std::string text = fmt::format("{} tensors begin with those of {}\n", matches.read.size(), path);
+  const std::string precision(to_string(job.graph.precision));
+  std::string text = fmt::format(
+      "{} tensors begin with those of {}{}\n", matches.read.size(), path,
+      matches.precision == precision ? "" : fmt::format(", which are {} and become {}", matches.precision, precision));
   if (!matches.missing.empty())
     text += fmt::format("  not in the file, begin as initialised: {}\n", fmt::join(matches.missing, ", "));
   if (!matches.unused.empty()) text += fmt::format("  not in the model: {}\n", fmt::join(matches.unused, ", "));
@@ -194,8 +200,8 @@ std::string closing(const LoopResult& result, const std::string& dir, bool check
                                  s.stopped_early ? " (stopped early, as train.patience says)" : "",
                                  s.samples_per_second, plan::bytes_text(s.bytes_moved_per_step));
   if (s.validation)
-    text += std::isnan(s.validation->accuracy) ? fmt::format("; held-out loss {:.4f}", plain(s.validation->loss))
-                                               : fmt::format("; held-out accuracy {:.2f} %, loss {:.4f}",
+    text += std::isnan(s.validation->accuracy) ? fmt::format("; validation loss {:.4f}", plain(s.validation->loss))
+                                               : fmt::format("; validation accuracy {:.2f} %, loss {:.4f}",
                                                              100 * s.validation->accuracy, plain(s.validation->loss));
   if (s.best)
     text += fmt::format("; best at step {}: loss {:.4f}{}", s.best->step, plain(s.best->validation.loss),
@@ -288,7 +294,8 @@ ExitCode run(const RunRequest& request) {
   comm = connect(job, hosts);
   if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
-  const std::string report = plan::report(job.graph, job.plan, !job.config.parallel.pins.empty());
+  const std::string report =
+      plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()) + frontend::shapes_note(job.graph);
   if (request.dry_run) {
     print_result(*comm, request.json ? plan::plan_text(job.graph, job.plan) : report);
     return ExitCode::done;

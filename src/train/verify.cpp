@@ -113,10 +113,6 @@ Pair make_pair(const Job& job, comm::Comm& comm, const device::Exec& exec, bool 
   return pair;
 }
 
-data::Order order_of(const Job& job) {
-  return {job.reader->info().train_samples, job.config.data.batch, job.config.train.seed, job.config.data.shuffle};
-}
-
 void feed_step(const Job& job, runtime::Executor& executor, std::int64_t step) {
   const data::Order order = order_of(job);
   const auto source = data::BatchSource::training(*job.reader, job.config.data, order);

@@ -184,6 +184,21 @@ TEST_F(GatherTest, ADamagedSlabIsNamed) {
                                              "expected the one written with them. the file is damaged");
 }
 
+TEST_F(GatherTest, TheOtherPrecisionIsRoundedWhereThatIsAskedFor) {
+  const Shape shape{7, 5};
+  std::mt19937 random(5);
+  const Part part = random_part(random, shape, comm_->size(), comm_->rank());
+  write<double>(*comm_, shape, part, 1, 100); // 12 elements a slab
+  const auto stored = logical_values<double>(shape, part.box);
+  std::vector<float> values(stored.size());
+  std::optional<File> file;
+  if (root()) file = open_read(path_);
+  const device::Exec exec(1);
+  const device::TensorView view{values.data(), DType::f32, part.box, shape, 1};
+  read_tensor(*comm_, exec, file ? &*file : nullptr, "state/w", view, Stored::any_precision);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<float>(stored[i]));
+}
+
 TEST_F(GatherTest, AnotherShapeTypeOrMissingTensorIsNamed) {
   const Shape shape{6, 2};
   std::mt19937 random(4);

@@ -167,6 +167,16 @@ class Optimizers(Case):
         old, new = tensors(path), tensors(self.folder / "run" / "checkpoints" / "latest.h5")
         for name in ("parameters/conv2d_1.weight", "parameters/dense_1.bias"):
             self.assertLess(abs(old[name] - new[name]).max(), 1e-9)
+        self.train(2, self.folder / "head.toml", *given, "--set", "train.precision=fp32", run_dir="single")
+        done = self.train(2, self.folder / "head.toml", *given[2:], "--set", "train.precision=fp64",
+                          "--set", f"train.init_from={self.folder}/single/checkpoints/latest.h5", run_dir="twice")
+        self.assertIn("latest.h5, which are fp32 and become fp64", done.stdout)
+        single = tensors(self.folder / "single" / "checkpoints" / "latest.h5")
+        twice = tensors(self.folder / "twice" / "checkpoints" / "latest.h5")
+        for name in ("parameters/conv2d_1.weight", "parameters/dense_1.bias"):
+            self.assertLess(abs(old[name] - single[name]).max(), 1e-7)  # rounded, and a step of next to nothing
+            self.assertLess(abs(single[name] - twice[name]).max(), 1e-9)
+        self.train(2, self.folder / "head.toml", "--set", "train.precision=fp32", "--eval", run_dir="twice")
         done = self.train(2, self.folder / "tiny.toml", *given, "--set", "model.layers[3].units=17", run_dir="no",
                           expect=2)
         self.assertIn("train.init_from: ", done.stderr)

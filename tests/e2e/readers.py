@@ -121,8 +121,8 @@ class Idx(Reading):
         refuse(whole + b"x", "got 157 bytes expected 156", "damaged or another format")
         refuse(b"", "got 0 bytes expected an IDX file")
         refuse(whole[:9], "got 9 bytes expected an IDX file")
-        refuse(b"\x00\x00\x07" + whole[3:], "begins with 00 00 07 03 expected an IDX file")
-        refuse(b"\x89PNG" + whole, "begins with 89 50 4e 47 expected an IDX file")
+        refuse(b"\x00\x00\x07" + whole[3:], "its first bytes, got 00 00 07 03 expected those of an IDX file")
+        refuse(b"\x89PNG" + whole, "its first bytes, got 89 50 4e 47 expected those of an IDX file")
         refuse(gzip.compress(whole), "it is packed by gzip: its name has to end in .gz")
         refuse(idx(inputs[:0]), "got 0 samples expected at least one")
         refuse(idx(inputs[:, :3]), "got samples of shape 3x5 expected 1x4x5 as in model.input")
@@ -146,7 +146,7 @@ class Idx(Reading):
         self.refuse("got more-train-images-idx3-ubyte and train-images-idx3-ubyte.gz expected one file of images",
                     source="idx")
         self.refuse("nowhere: got nothing expected a folder of IDX files", source="idx", path=self.folder / "nowhere")
-        self.refuse("got no folder expected a folder of IDX files", source="idx", path=classes)
+        self.refuse("got a file expected a folder of IDX files", source="idx", path=classes)
 
 
 class Cifar(Reading):
@@ -421,9 +421,11 @@ class Targets(Reading):
         refuse(targets.astype("c16"), "expected targets, reals of shape", "got elements of type <c16")
         bad = targets.copy()
         bad[4, 2] = numpy.nan
-        refuse(bad, "targets of sample 4 to train with, got nan expected finite numbers")
+        refuse(bad, "train/targets[4], got nan expected finite numbers",
+               "train_targets.npy[4], got nan expected finite numbers")
         bad[4, 2] = -numpy.inf
-        refuse(bad, "targets of sample 4 to train with, got -inf expected finite numbers")
+        refuse(bad, "train/targets[4], got -inf expected finite numbers",
+               "train_targets.npy[4], got -inf expected finite numbers")
         whole = (self.set / "train_targets.npy").read_bytes()
         (self.set / "train_targets.npy").write_bytes(whole[:-8])
         self.refuse("train_targets.npy: got 184 bytes of elements expected 192", "it is truncated", source="npy",

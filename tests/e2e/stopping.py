@@ -144,6 +144,34 @@ class Stopping(Case):
         self.assertEqual(len(self.errors(done.stderr)), 1, done.stderr)
         self.assertRegex(self.errors(done.stderr)[0], r"step \d+: the loss, got -?(nan|inf)")
 
+    def test_a_sample_that_is_no_number_is_named(self):
+        import numpy
+
+        random = numpy.random.RandomState(1)
+        arrays = {"x_train": random.randn(30, 2, 6, 6), "y_train": random.randint(0, 5, 30),
+                  "x_val": random.randn(9, 2, 6, 6), "y_val": random.randint(0, 5, 9)}
+        source = 'source = "npz"\npath = "set.npz"'
+        model = self.model(TINY.replace('source = "synthetic"\nsamples = 50\nvalidation_samples = 13', source))
+
+        def refuse(name, sample, value, *parts, arguments=(), precision="fp64"):
+            bad = {key: array.copy() for key, array in arrays.items()}
+            bad[name][sample, 1, 2, 3] = value
+            numpy.savez(self.folder / "set.npz", **bad)
+            done = self.train(3, model, *arguments, "--set", f"train.precision={precision}", expect=3)
+            said = self.errors(done.stderr)
+            self.assertEqual(len(said), 1, done.stderr)
+            for part in (f"set.npz: {name}.npy[{sample}], got ", *parts):
+                self.assertIn(part, said[0])
+
+        refuse("x_train", 17, numpy.nan, "got nan expected finite numbers of fp64. after step", "the loss is nan for it")
+        refuse("x_train", 4, -numpy.inf, "got -inf")
+        refuse("x_train", 4, 1e300, "got inf expected finite numbers of fp32", precision="fp32")
+        refuse("x_val", 5, numpy.nan, "the validation loss of step 3 is nan for it",
+               arguments=("--set", "train.steps=3"))
+        numpy.savez(self.folder / "set.npz", **arrays)
+        self.train(2, model)
+        refuse("x_val", 8, numpy.nan, "the validation loss of run/checkpoints/step-", arguments=("--eval",))
+
     def test_weights_that_are_no_numbers_reach_no_checkpoint(self):
         blown = ("--set", "train.precision=fp32", "--set", "train.optimizer.lr=1e50", "--set", "train.steps=1")
         done = self.train(3, self.model(), *blown, "--set", "data.validation_samples=0", expect=3)
