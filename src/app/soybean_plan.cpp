@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -24,6 +25,7 @@ using namespace soybean;
 
 struct CommandLine {
   app::Common common;
+  std::string ranks_text;
   int ranks = 0;
   bool compare = false;
   std::string plan_out;
@@ -82,6 +84,15 @@ void write_plan(const Job& job, const plan::Plan& plan, const std::string& path)
   if (!file) fail("--plan-out: file to write, got {} expected a writable path. check the folder and its rights", path);
 }
 
+int read_ranks(const std::string& text) {
+  constexpr int most = 1 << 20;
+  int ranks = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (code != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > most)
+    fail("--ranks: got \"{}\" expected a whole number from 1 to {}", text, most);
+  return ranks;
+}
+
 void run(const CommandLine& line) {
   const Job job = read_job(line);
   program::check_passes(job.config.parallel.skip_passes);
@@ -97,7 +108,7 @@ void run(const CommandLine& line) {
     return;
   }
   const bool pinned = !job.config.parallel.pins.empty();
-  fmt::print("{}", plan::report(job.graph, plan, pinned));
+  fmt::print("{}{}", plan::report(job.graph, plan, pinned), frontend::shapes_note(job.graph));
   if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan), pinned));
   if (!line.plan_out.empty()) fmt::print("\nwrote {}\n", line.plan_out);
 }
@@ -113,18 +124,19 @@ int main(int argc, char** argv) {
   CLI::App app{"Shows how the network of a model file would be tiled over N ranks, and the bytes a step moves."};
   CommandLine line;
   app::add_common(app, line.common);
-  app.add_option("--ranks", line.ranks, "number of ranks to plan for")->required()->check(CLI::Range(1, 1 << 20));
+  app.add_option("--ranks", line.ranks_text, "the number of ranks to plan for")->required()->type_name("N");
   app.add_flag("--compare", line.compare, "show all strategies side by side");
   app.add_option("--plan-out", line.plan_out, "write the plan to a file, for parallel.plan")->type_name("FILE");
   try {
     app.parse(argc, argv);
     app::finish(line.common);
+    line.ranks = read_ranks(line.ranks_text);
     run(line);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return static_cast<int>(ExitCode::done);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return report(std::string(error.what()) + ". soybean_plan --help lists the options", ExitCode::bad_input);
+    return report(app::explain(app, error, argc, argv), ExitCode::bad_input);
   } catch (const Error& error) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {

@@ -65,7 +65,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
           fail("{0}=: got no path expected that of a checkpoint, or {0} alone", option);
     app.parse(argc, argv);
     app::finish(line.common);
-    if (!line.trace.empty()) fail("--trace: timelines are not supported yet. leave it out");
+    if (!line.trace.empty()) fail("--trace: got it expected no such option. timelines are not supported yet");
     if (line.request.verify && (line.request.dry_run || line.common.json || !line.resume.empty()))
       fail("--verify: got {} as well expected it alone. it trains nothing and prints a table",
            line.request.dry_run ? "--dry-run"
@@ -82,12 +82,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
       if (mpi.rank() == 0) app.exit(error);
       return 0;
     }
-    const bool path = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
-                      std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
-    return report(mpi,
-                  std::string(error.what()) +
-                      (path ? ". a checkpoint is named as --resume=PATH" : ". soybean_train --help lists the options"),
-                  ExitCode::bad_input, true);
+    return report(mpi, app::explain(app, error, argc, argv), ExitCode::bad_input, true);
   } catch (const Error& error) {
     return report(mpi, error.what(), error.code(), true);
   }

@@ -85,7 +85,16 @@ class BadInput(Case):
 
     def test_command_line(self):
         cases = {
-            "unknown option": (["--stratgy", "data"], ["stratgy"]),
+            "unknown option": (["--stratgy", "data"], [r'command line: option, got "--stratgy" expected a known one. '
+                                                       r"did you mean --strategy\?"]),
+            "misspelt option": (["--evl"], [r'got "--evl" expected a known one. did you mean --eval\?']),
+            "option like none": (["--frobnicate=3"], [r'got "--frobnicate" expected a known one. known are --help, ']),
+            "option without its value": (["--set"], ["--set: got nothing expected KEY=VALUE"]),
+            "option given twice": (["--strategy", "data", "--strategy", "model"],
+                                   ["--strategy: got it 2 times expected it once"]),
+            "setting without --set": (["train.steps=3"], [r'command line: argument, got "train.steps=3" expected no more '
+                                                          r"than one model file. did you mean --set train.steps=3\?"]),
+            "two models": (["more.toml"], ['command line: argument, got "more.toml" expected no more than one model file']),
             "unknown strategy": (["--strategy", "dta"], ["dta", "data"]),
             "bad override": (["--set", "train.steps"], ["--set", "train.steps"]),
             "unknown override": (["--set", "train.stps=3"], ["stps", "steps"]),
@@ -95,17 +104,18 @@ class BadInput(Case):
             "unknown pin": (["--set", 'parallel.pins={"dense_9.weight"="split(0)"}'], ["dense_9.weight"]),
             "bad pin": (["--set", 'parallel.pins={"dense_1.weight"="slit(0)"}'], ["slit"]),
             "pin on a missing dim": (["--set", 'parallel.pins={"dense_1.weight"="split(7)"}'], ["dense_1.weight"]),
-            "trace": (["--trace"], ["not supported yet"]),
+            "trace": (["--trace"], ["--trace: got it expected no such option. timelines are not supported yet"]),
             "verify and resume": (["--verify", "--resume"], ["--verify", "--resume"]),
             "verify and dry run": (["--verify", "--dry-run"], ["--verify", "--dry-run"]),
             "dry run and resume": (["--dry-run", "--resume"], ["--dry-run", "--resume"]),
             "unknown pass": (["--set", 'parallel.skip_passes=["x"]'], ["parallel.skip_passes", "x"]),
             "not a checkpoint": ([f"--resume={INPUTS}/data/digits.h5"], ["digits.h5", "no checkpoint"]),
-            "machine": (["--machine", "m.toml"], ["not supported yet"]),
+            "machine": (["--machine", "m.toml"], ['--machine: got "m.toml" expected no such option. machine files are '
+                                                  "not supported yet"]),
             "too large": (["--set", "train.steps=99999999999999999999"], ["--set", r"\(too large\)", "integer"]),
             "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
             "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),
-            "checkpoint without =": (["--resume", "nowhere.h5"], ["not expected: nowhere.h5", "--resume=PATH"]),
+            "checkpoint without =": (["--resume", "nowhere.h5"], ['argument, got "nowhere.h5" expected', "--resume=PATH"]),
             "microbatches do not fit": (["--set", "train.microbatches=7"],
                                         ["train.microbatches, got 7", "a divisor of data.batch"]),
             "more than the memory": (["--set", "data.batch=1000000000"],
@@ -119,6 +129,16 @@ class BadInput(Case):
         for name, (arguments, patterns) in cases.items():
             with self.subTest(name):
                 self.expect(*patterns, arguments=arguments)
+
+    def test_no_model_file(self):
+        for arguments, said in (
+            ((), "command line: model, got nothing expected a model file (TOML). --help lists the options"),
+            (("--dry-rum",), 'command line: option, got "--dry-rum" expected a known one. did you mean --dry-run?'),
+        ):
+            done = self.run_program(2, *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            errors = [line for line in done.stderr.splitlines() if line.startswith("soybean_train:")]
+            self.assertEqual(errors, [f"soybean_train: {said}"])
 
     def digits(self, **data):
         return (INPUTS / "digits.toml").read_text().replace("data/digits.h5", data.get("path", "digits.h5"))

@@ -52,9 +52,15 @@ class Plan(Case):
     def test_errors(self):
         model = self.model()
         for arguments, words in (
-            ((model,), ["--ranks"]),
-            ((model, "--ranks", 0), ["ranks", "0"]),
-            ((model, "--ranks", "many"), ["ranks", "many"]),
+            ((), ["command line: model, got nothing expected a model file (TOML)"]),
+            ((model,), ["command line: --ranks, got nothing expected the number of ranks to plan for"]),
+            ((model, "--rank", 4), ['command line: option, got "--rank" expected a known one. did you mean --ranks?']),
+            ((model, "--ranks"), ["--ranks: got nothing expected N"]),
+            ((model, "--ranks", 0), ['--ranks: got "0" expected a whole number from 1 to 1048576']),
+            ((model, "--ranks", -1), ['--ranks: got "-1" expected a whole number from 1 to 1048576']),
+            ((model, "--ranks", "many"), ['--ranks: got "many" expected a whole number from 1 to 1048576']),
+            ((model, "--ranks", 1 << 21), ['--ranks: got "2097152" expected a whole number from 1 to 1048576']),
+            ((model, "--ranks", 4, "--json=maybe"), ["--json: got a value expected none"]),
             ((model, "--ranks", 4, "--strategy", "dta"), ["dta"]),
             ((model, "--ranks", 4, "--machine", "m.toml"), ["not supported yet"]),
             ((self.folder / "none.toml", "--ranks", 4), ["none.toml"]),

@@ -99,6 +99,22 @@ class Training(Case):
             if name.startswith("parameters"):
                 self.assertTrue((serial[name] == parallel[name]).all(), name)
 
+    def test_the_table_of_a_plan_says_whose_shapes_it_shows(self):
+        model = self.model()
+        said = "shapes are those of a microbatch, one of the 3 that a batch is worked off in; bytes those of a step"
+        for program, options in (("soybean_train", ["--dry-run"]), ("soybean_plan", ["--ranks", 2])):
+            done = self.run_program(0, model, *options, "--set", "train.microbatches=3", program=program)
+            self.assertIn("4x16", done.stdout)  # of 12
+            self.assertIn(said, done.stdout)
+            self.assertNotIn("microbatch", self.run_program(0, model, *options, program=program).stdout)
+
+    def test_a_warm_up_as_long_as_the_run_is_advised_against(self):
+        model = self.model()
+        for steps, advised in ((11, False), (12, True)):
+            done = self.train(2, model, "--set", f"train.schedule.warmup_steps={steps}")
+            self.assertEqual("advice: the warm-up takes 12 steps, all 12 of the run" in done.stdout, advised)
+        self.assertIn("; validation accuracy ", done.stdout)
+
     def test_verify_passes_and_names_tensors(self):
         model = self.model()
         for precision in ("fp32", "fp64"):
