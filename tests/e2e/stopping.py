@@ -128,13 +128,33 @@ class Stopping(Case):
         self.assert_close(self.losses(), self.losses("whole"), 1e-9, "resumed")
 
     def test_a_killed_rank_ends_the_run_and_loses_no_checkpoint(self):
-        process = self.start(3, self.model(LONG), "--set", "checkpoint.every=2")
-        os.kill(self.ranks_of(process)[-1], signal.SIGKILL)
-        process.communicate(timeout=60)
-        self.assertNotEqual(process.returncode, 0)
-        latest = self.folder / "run" / "checkpoints" / "latest.h5"
+        for norm in ("", '{ op = "batch_norm" }, '):
+            process = self.start(3, self.model(LONG.replace('{ op = "max_pool"', norm + '{ op = "max_pool"')),
+                                 "--set", "checkpoint.every=2")
+            self.kill_one(process)
+            latest = self.folder / "run" / "checkpoints" / "latest.h5"
+            self.assertTrue(tensors(latest))
+            self.train(2, self.folder / "tiny.toml", "--resume", "--set", f"train.steps={len(self.losses()) + 4}")
+
+        process = subprocess.Popen(
+            command(3, self.folder / "tiny.toml", "--eval", "--set", "run.dir=run", "--set",
+                    "data.validation_samples=50000000"),
+            cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        while "loss" not in process.stdout.readline():  # the last line of the plan
+            self.assertIsNone(process.poll())
+        time.sleep(0.5)
+        self.kill_one(process)
         self.assertTrue(tensors(latest))
-        self.train(2, self.folder / "tiny.toml", "--resume", "--set", f"train.steps={len(self.losses()) + 4}")
+        self.assertFalse((self.folder / "run" / "evaluation.json").exists())
+
+    def kill_one(self, process):
+        """Nothing hangs, and it is said once."""
+        os.kill(self.ranks_of(process)[-1], signal.SIGKILL)
+        error = process.communicate(timeout=60)[1]
+        self.assertNotEqual(process.returncode, 0)
+        self.assertEqual(error.count("on signal 9"), 1, error)
+        self.assertEqual(self.errors(error), [])
 
     def errors(self, text):
         return [line for line in text.splitlines() if line.startswith("soybean_train:")]
