@@ -60,6 +60,13 @@ class GpuCheck(Case):
         self.assertIn("FAILED", done.stdout)
         self.assertIn("losses differ from the CPU's by 9.9e-03", done.stdout)
 
+    def test_calls_of_the_libraries_are_counted(self):
+        (self.bin / "gpu_vendor").unlink()
+        (self.bin / "gpu_vendor").symlink_to(BIN / "cuda_vendor")
+        done = self.check("--only", "vendor")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"vendor +ok .* 1 × Stand-in .*; \d{3} calls of the libraries\n")
+
     def test_programs_that_fail_are_quoted(self):
         (self.bin / "gpu_ops").unlink()
         (self.bin / "gpu_ops").write_text("#!/bin/sh\necho something went wrong >&2\nexit 3\n")

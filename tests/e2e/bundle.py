@@ -47,6 +47,28 @@ class Bundle(Case):
         self.assertRegex(done.stderr, r"bundle: libhdf5\S*, which soybean_\w+ needs, was not found\. load the modules")
         self.assertFalse((self.folder / "made").exists())
 
+    def test_with_cuda_it_takes_what_cudnn_opens_by_name(self):
+        tools, cuda = self.folder / "tools", self.folder / "cuda"
+        tools.mkdir()
+        cuda.mkdir()
+        (tools / "ldd").write_text('#!/bin/sh\n/usr/bin/ldd "$@"\ncase "$1" in *soybean_train)\n'
+                                   + "".join(f"  echo '  {name} => {cuda}/{name} (0x0)'\n"
+                                             for name in ("libcublasLt.so.13", "libcudnn.so.9")) + "esac\n")
+        (tools / "ldd").chmod(0o755)
+        named = ["libcudnn_ops.so.9", "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"]
+        for name in ("libcublasLt.so.13", "libcudnn.so.9", *named[:2]):
+            (cuda / name).touch()
+        arguments = ("--with-cuda", BIN.parent, "made")
+        done = self.bundle(*arguments, PATH=f"{tools}:{os.environ['PATH']}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"bundle: \S+/libnvrtc-builtins\.so\S+, which cuDNN opens, was not found\. load the")
+        self.assertFalse((self.folder / "made").exists())
+        (cuda / named[2]).touch()
+        done = self.bundle(*arguments, PATH=f"{tools}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        taken = os.listdir(self.folder / "made" / "lib")
+        self.assertTrue(set(named) <= set(taken), taken)
+
     def test_what_is_there_is_not_overwritten(self):
         (self.folder / "there").mkdir()
         done = self.bundle(BIN.parent, "there")
