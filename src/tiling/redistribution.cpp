@@ -356,4 +356,13 @@ std::int64_t elements_moved(const Mesh& mesh, const Moved& tensor, const Tiling&
   return lacking_elements(mesh, tensor.shape, from, to);
 }
 
+// Holders agree with receivers on the cuts that `from` replicates (see exchange_pieces). So what comes from ranks that
+// agree on the first cuts is what lies in the block of `from` with the other cuts left whole.
+std::int64_t elements_from_outside(const Mesh& mesh, const Shape& shape, const Tiling& from, const Tiling& to,
+                                   int cuts) {
+  Tiling outer = from;
+  for (std::size_t cut = static_cast<std::size_t>(cuts); cut < outer.size(); ++cut) outer[cut] = replicate();
+  return lacking_elements(mesh, shape, outer, to);
+}
+
 } // namespace soybean::tiling

@@ -42,6 +42,11 @@ std::vector<Step> path(const Mesh& mesh, const Moved& tensor, const Tiling& from
 /// Elements received by all ranks together along `path`: the planner's cost (times the element size).
 std::int64_t elements_moved(const Mesh& mesh, const Moved& tensor, const Tiling& from, const Tiling& to);
 
+/// Of an exchange from `from` to `to` (neither partial): the elements that ranks receive from others with another
+/// coordinate on one of the first `cuts` cuts, summed over all ranks. With all cuts that is all of it.
+std::int64_t elements_from_outside(const Mesh& mesh, const Shape& shape, const Tiling& from, const Tiling& to,
+                                   int cuts);
+
 /// Who sends what in an exchange: for `rank`, the boxes it receives from each peer (and copies from itself: peer ==
 /// rank). `from` and `to` have no partial entries. The source of an element held by several ranks is the holder that
 /// agrees with the receiver on every cut `from` replicates: it is the nearest one in the mesh whichever links are fast,

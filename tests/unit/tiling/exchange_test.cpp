@@ -49,6 +49,31 @@ TEST(ExchangePieces, PartialTilingsAreABug) {
   EXPECT_THROW(exchange_pieces({{2}}, {2}, {replicate()}, {partial()}, 0), Bug);
 }
 
+TEST(ExchangePieces, ElementsFromOutsideAreThoseOfRanksBehindTheFirstCuts) {
+  Draw draw(20);
+  int outside = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Mesh mesh = draw.one_of(test_meshes());
+    const Shape shape = draw.shape(static_cast<int>(draw.number(1, 3)), 13), units = draw.units(shape);
+    const Tiling from = normalise(draw.tiling(mesh, shape, units), shape, mesh);
+    const Tiling to = normalise(draw.tiling(mesh, shape, units), shape, mesh);
+    for (int cuts = 0; cuts <= static_cast<int>(mesh.cuts.size()); ++cuts) {
+      std::int64_t expected = 0;
+      for (int rank = 0; rank < ranks(mesh); ++rank)
+        for (const Piece& piece : exchange_pieces(mesh, shape, from, to, rank).receive)
+          for (int cut = 0; cut < cuts; ++cut)
+            if (coordinate(mesh, piece.peer, cut) != coordinate(mesh, rank, cut)) {
+              expected += volume(piece.box);
+              break;
+            }
+      ASSERT_EQ(elements_from_outside(mesh, shape, from, to, cuts), expected)
+          << to_string(mesh) << " " << to_string(shape) << " " << to_string(from) << " to " << to_string(to);
+      outside += expected > 0;
+    }
+  }
+  EXPECT_GT(outside, 100);
+}
+
 /// Cuts at the end of the mesh on which two ranks agree.
 int shared_tail(const Mesh& mesh, int a, int b) {
   int shared = 0;

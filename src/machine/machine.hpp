@@ -1,0 +1,94 @@
+#pragma once
+// What a machine is: rates of a rank's processor and the levels of links between ranks, as a machine file gives them
+// (inputs/machines/README.md). Hides the file's format. Read by the programs; priced with by src/machine/time.hpp and
+// src/simulate; written by the calibration.
+#include "base/types.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace soybean::machine {
+
+enum class Precision : std::uint8_t { fp64, fp32, tf32 };
+constexpr std::size_t precisions = 3;
+std::string_view to_string(Precision precision);
+/// Of a graph's precision; `tf32`: factors of products are rounded.
+Precision precision_of(DType dtype, bool tf32);
+
+/// What kind of arithmetic an operator is, by its name.
+enum class Work : std::uint8_t { products, convolutions, arithmetic };
+Work work_of(std::string_view op);
+
+using ByOperator = std::map<std::string, double, std::less<>>;
+
+/// Floating-point operations per second in one precision.
+struct Rates {
+  double peak = 0; ///< of the data sheet; no other rate is above it. 0: there are none for this precision
+  double products = 0, convolutions = 0, arithmetic = 0; ///< as kernels reach them
+  double half = 0;      ///< operations of a product or convolution that runs at half its rate (Hockney's n½)
+  ByOperator operators; ///< of operators with a rate of their own
+  bool operator==(const Rates&) const = default;
+};
+
+/// Of one rank, or, `shared`, of a host whose ranks have equal parts of it.
+struct Processor {
+  bool shared = false;
+  double launch = 0;           ///< seconds between the starts of two kernels that do nothing
+  double memory_bandwidth = 0; ///< bytes/s, read and written together, as element-wise kernels reach it
+  double cache = 0;            ///< bytes; operands of a kernel that fit in it move at cache_bandwidth. 0: none
+  double cache_bandwidth = 0;
+  ByOperator bandwidths; ///< bytes/s of operators whose kernels reach no more than that
+  std::array<Rates, precisions> rates;
+  bool operator==(const Processor&) const = default;
+};
+
+/// Who has a link's bandwidth for himself.
+enum class Per : std::uint8_t {
+  rank,  ///< each rank
+  group, ///< each of the groups it joins, such as the hosts of a network
+  all,   ///< all it joins together: a bus
+};
+std::string_view to_string(Per per);
+
+/// A level of links joins groups of the level below (the innermost one: single ranks) to larger ones.
+struct Link {
+  std::string name;
+  std::int64_t ranks = 0; ///< of one group it makes; 0: any number (the outermost level alone)
+  double latency = 0;     ///< seconds until an empty message is there
+  double bandwidth = 0;   ///< bytes/s in each direction, as collectives reach it
+  Per per = Per::rank;
+  bool operator==(const Link&) const = default;
+};
+
+struct Machine {
+  std::string name;
+  std::string file;                ///< what errors call it
+  std::int64_t ranks_per_host = 0; ///< 0: all ranks run on one host
+  std::int64_t memory = 0;         ///< bytes a rank may use
+  double overlap = 0; ///< how much of a transfer is done per second of computing beside it, from 0 to 1 (all)
+  Processor processor;
+  std::vector<Link> links; ///< innermost first, at least one
+
+  const Rates& rates(Precision precision) const { return processor.rates[static_cast<std::size_t>(precision)]; }
+  Rates& rates(Precision precision) { return processor.rates[static_cast<std::size_t>(precision)]; }
+};
+
+/// Reads a machine file's text; `file` names it. Throws one Error: `file:line: key, got … expected …. hint`.
+Machine parse_machine(const std::string& text, const std::string& file);
+
+/// The text of a machine file that reads back to the same machine; `notes`: lines of comment at its top.
+std::string machine_text(const Machine& machine, const std::vector<std::string>& notes = {});
+
+/// Reads a machine file: a path where `name` has a '/' or ends in .toml, else `folder/name.toml` of the first of these
+/// folders that has it. Throws Error, with the names there are.
+Machine find_machine(const std::string& name, const std::vector<std::string>& folders);
+
+/// How many ranks each host gets when `ranks` are placed host by host. Throws Error (`--ranks: …`) for more than the
+/// machine has.
+std::vector<int> ranks_on_hosts(const Machine& machine, int ranks);
+
+} // namespace soybean::machine
