@@ -21,24 +21,30 @@ struct Common {
   bool json = false;
 };
 
-inline void add_common(CLI::App& app, Common& common) {
+/// `machine`: what the program does with --machine.
+inline void add_common(CLI::App& app, Common& common, const std::string& machine = "machine file (not supported yet)") {
   app.add_option("model", common.model, "a model file (TOML)")->required();
   app.add_option("--set", common.overrides, "override a key: --set train.steps=100 (may be repeated)")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   app.add_option("--strategy", common.strategy, "auto, data, model, owt or kcut (default: the model file's, else auto)")
       ->type_name("NAME");
-  app.add_option("--machine", common.machine, "machine file (not supported yet)")->type_name("FILE");
+  app.add_option("--machine", common.machine, machine)->type_name("FILE");
   app.add_flag("--json", common.json, "print one JSON object instead of text: see the README");
   app.footer("All keys of a model file are described in src/config/README.md, those of layers in "
              "src/frontend/README.md.");
   app.set_version_flag("--version", std::string("soybean ") + SOYBEAN_VERSION);
 }
 
-/// Turns --strategy into an override and refuses what is not built yet.
-inline void finish(Common& common) {
+/// Refuses what is not built yet in programs that train.
+inline void refuse_machine(const Common& common) {
   if (!common.machine.empty())
-    fail("--machine: got \"{}\" expected no such option. machine files are not supported yet", common.machine);
+    fail("--machine: got \"{}\" expected no such option. machine files are not supported yet in training",
+         common.machine);
+}
+
+/// Turns --strategy into an override.
+inline void finish(Common& common) {
   if (!common.strategy.empty()) common.overrides.push_back("parallel.strategy=\"" + common.strategy + "\"");
 }
 

@@ -5,19 +5,25 @@
 #include "config/options.hpp"
 #include "config/table.hpp"
 #include "frontend/training.hpp"
+#include "machine/machine.hpp"
+#include "machine/time.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
 #include "plan/report.hpp"
 #include "program/memory.hpp"
 #include "program/program.hpp"
+#include "simulate/report.hpp"
+#include "simulate/step.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <new>
+#include <optional>
 
 namespace {
 
@@ -29,6 +35,8 @@ struct CommandLine {
   int ranks = 0;
   bool compare = false;
   std::string plan_out;
+  std::string simulate;
+  bool weak = false, csv = false;
 };
 
 struct Job {
@@ -37,16 +45,33 @@ struct Job {
   tiling::Mesh mesh;
 };
 
-Job read_job(const CommandLine& line) {
+/// `times`: how many times the model file's batch. Ranks lie on the machine's hosts, if there is one.
+Job read_job(const CommandLine& line, int ranks, const machine::Machine* machine, std::int64_t times = 1) {
   config::Table root = config::Table::parse(config::read_file(line.common.model), line.common.model);
   for (const std::string& assignment : line.common.overrides) root.apply_override(assignment);
+  if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
   Job job;
   job.config = config::read_run_config(root);
   job.graph = frontend::build_training_graph(root, job.config);
   root.report_unread();
   const std::vector<std::int64_t>& cuts = job.config.parallel.mesh;
-  job.mesh = cuts.empty() ? tiling::make_mesh(std::vector<int>{line.ranks}) : tiling::make_mesh(cuts, line.ranks);
+  const std::vector<int> hosts = machine ? machine::ranks_on_hosts(*machine, ranks) : std::vector<int>{ranks};
+  job.mesh = cuts.empty() ? tiling::make_mesh(hosts) : tiling::make_mesh(cuts, ranks);
   return job;
+}
+
+machine::Setting setting_of(const machine::Machine& machine, const Job& job) {
+  const config::TrainOptions& train = job.config.train;
+  return machine::make_setting(machine, job.mesh, machine::precision_of(train.precision, train.tf32));
+}
+
+/// Where machine files lie: in the installation this program is part of, or in the sources it was built from.
+std::vector<std::string> machine_folders() {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::vector<std::string> folders;
+  for (const char* inputs : {SOYBEAN_INSTALLED_INPUTS, "../../inputs"})
+    folders.push_back((here / inputs / "machines").lexically_normal().string());
+  return folders;
 }
 
 /// The plan a run would take.
@@ -58,22 +83,34 @@ plan::Plan choose(const Job& job) {
                          {.strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where});
 }
 
+plan::Plan data_plan(const Job& job, const plan::Plan& chosen) {
+  return chosen.strategy == "data" ? chosen : plan::make_plan(job.graph, job.mesh, {.strategy = "data"});
+}
+
 /// Bytes of all buffers of the fullest rank, scratch of kernels and messages not counted. The last block of a dim is
 /// its largest, so the last rank is the fullest.
-std::int64_t peak_memory(const Job& job, const plan::Plan& plan) {
+std::int64_t peak_memory(const Job& job, const program::Program& program) {
+  const program::Workspaces none(program.instructions.size(), 0);
+  return program::assign_memory(job.graph, program, tiling::ranks(program.mesh) - 1, none).arena_bytes;
+}
+
+program::Program program_of(const Job& job, const plan::Plan& plan) {
   program::Program program = program::lower(job.graph, plan, program::Mode::train);
   program::run_passes(job.graph, program);
-  const program::Workspaces none(program.instructions.size(), 0);
-  return program::assign_memory(job.graph, program, tiling::ranks(plan.mesh) - 1, none).arena_bytes;
+  return program;
 }
 
 /// The run's plan first, then every named strategy's.
-std::vector<plan::Compared> compare(const Job& job, plan::Plan first) {
+std::vector<plan::Compared> compare(const Job& job, plan::Plan first, const machine::Setting* setting) {
   std::vector<plan::Compared> all = {{std::move(first), std::nullopt}};
   for (const std::string& strategy : plan::strategies())
     if (strategy != all[0].plan.strategy)
       all.push_back({plan::make_plan(job.graph, job.mesh, {.strategy = strategy}), std::nullopt});
-  for (plan::Compared& compared : all) compared.peak_memory = peak_memory(job, compared.plan);
+  for (plan::Compared& compared : all) {
+    const program::Program program = program_of(job, compared.plan);
+    compared.peak_memory = peak_memory(job, program);
+    if (setting) compared.seconds = simulate::predict(*setting, job.graph, compared.plan, program).seconds;
+  }
   return all;
 }
 
@@ -93,24 +130,108 @@ int read_ranks(const std::string& text) {
   return ranks;
 }
 
-void run(const CommandLine& line) {
-  const Job job = read_job(line);
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void print_json(const Job& job, const plan::Plan& plan, double seconds, const machine::Setting* setting) {
+  plan::JsonReport report{.batch = job.config.data.batch,
+                          .objective = job.config.parallel.objective,
+                          .planning_seconds = seconds,
+                          .plans = compare(job, plan, setting)};
+  if (setting) {
+    const simulate::Step step = simulate::predict(*setting, job.graph, plan, program_of(job, plan));
+    report.machine = setting->machine.name;
+    report.time = simulate::figures(step, job.config.data.batch);
+    for (const plan::Compared& other : report.plans)
+      if (other.plan.strategy == "data") report.time.emplace_back("speedup_over_data", *other.seconds / step.seconds);
+  }
+  fmt::print("{}", plan::to_json(job.graph, report));
+}
+
+void plan_once(const CommandLine& line, const machine::Machine* machine) {
+  const Job job = read_job(line, line.ranks, machine);
   program::check_passes(job.config.parallel.skip_passes);
+  std::optional<machine::Setting> setting;
+  if (machine) setting = setting_of(*machine, job);
   const auto begin = std::chrono::steady_clock::now();
   const plan::Plan plan = choose(job);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   if (!line.plan_out.empty()) write_plan(job, plan, line.plan_out);
-  if (line.common.json) {
-    fmt::print("{}", plan::to_json(job.graph, {.batch = job.config.data.batch,
-                                               .objective = job.config.parallel.objective,
-                                               .planning_seconds = seconds,
-                                               .plans = compare(job, plan)}));
-    return;
-  }
+  if (line.common.json) return print_json(job, plan, seconds, setting ? &*setting : nullptr);
   const bool pinned = !job.config.parallel.pins.empty();
   fmt::print("{}{}", plan::report(job.graph, plan, pinned), frontend::shapes_note(job.graph));
-  if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan), pinned));
+  if (setting) {
+    const plan::Plan data = data_plan(job, plan);
+    fmt::print("\n{}", simulate::report(*setting, job.graph, job.config.data.batch,
+                                        simulate::predict(*setting, job.graph, plan, program_of(job, plan)),
+                                        simulate::predict(*setting, job.graph, data, program_of(job, data))));
+  }
+  if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan, setting ? &*setting : nullptr), pinned));
   if (!line.plan_out.empty()) fmt::print("\nwrote {}\n", line.plan_out);
+}
+
+/// A row for each rank count, printed as soon as it is known.
+void simulate_counts(const CommandLine& line, const machine::Machine& machine) {
+  const std::vector<int> counts = simulate::read_rank_counts(line.simulate);
+  static_cast<void>(machine::ranks_on_hosts(machine, counts.back())); // refuses too many before any work
+  std::optional<simulate::Point> first;
+  for (const int ranks : counts) {
+    const Job job = read_job(line, ranks, &machine, line.weak ? ranks : 1);
+    const machine::Setting setting = setting_of(machine, job);
+    const auto begin = std::chrono::steady_clock::now();
+    const plan::Plan plan = choose(job);
+    const double seconds = seconds_since(begin);
+    const plan::Plan data = data_plan(job, plan);
+    const simulate::Point point{.ranks = ranks,
+                                .batch = job.config.data.batch,
+                                .strategy = plan.strategy,
+                                .planning_seconds = seconds,
+                                .step = simulate::predict(setting, job.graph, plan, program_of(job, plan)),
+                                .data = simulate::predict(setting, job.graph, data, program_of(job, data)),
+                                .bytes = plan.bytes,
+                                .data_bytes = data.bytes};
+    if (!first) {
+      first = point;
+      if (line.csv)
+        fmt::print("{}", simulate::csv_head());
+      else
+        fmt::print("{} on {}, the batch {}\n{}", job.graph.name, machine.name,
+                   line.weak ? "grows with the ranks" : "stays as it is", simulate::table_head(plan.strategy));
+    }
+    fmt::print("{}", line.csv ? simulate::csv_row(point, *first) : simulate::table_row(point, *first));
+    std::fflush(stdout);
+  }
+}
+
+void check_options(CommandLine& line) {
+  if (line.simulate.empty()) {
+    if (line.weak || line.csv)
+      fail("{}: got it expected --simulate with it. it is about predictions over rank counts",
+           line.weak ? "--weak" : "--csv");
+    if (line.ranks_text.empty())
+      fail("command line: --ranks, got nothing expected the number of ranks to plan for. --help lists the options");
+    line.ranks = read_ranks(line.ranks_text);
+    return;
+  }
+  const char* other = !line.ranks_text.empty() ? "--ranks"
+                      : line.compare           ? "--compare"
+                      : !line.plan_out.empty() ? "--plan-out"
+                      : line.common.json       ? "--json"
+                                               : nullptr;
+  if (other) fail("--simulate: got {} as well expected only one of them", other);
+  if (line.common.machine.empty())
+    fail("--simulate: got no machine expected --machine with it. step times depend on it");
+}
+
+void run(CommandLine& line) {
+  check_options(line);
+  std::optional<machine::Machine> machine;
+  if (!line.common.machine.empty()) machine = machine::find_machine(line.common.machine, machine_folders());
+  if (line.simulate.empty())
+    plan_once(line, machine ? &*machine : nullptr);
+  else
+    simulate_counts(line, *machine);
 }
 
 int report(const std::string& message, ExitCode code) {
@@ -123,14 +244,19 @@ int report(const std::string& message, ExitCode code) {
 int main(int argc, char** argv) {
   CLI::App app{"Shows how the network of a model file would be tiled over N ranks, and the bytes a step moves."};
   CommandLine line;
-  app::add_common(app, line.common);
-  app.add_option("--ranks", line.ranks_text, "the number of ranks to plan for")->required()->type_name("N");
+  app::add_common(app, line.common,
+                  "a machine file, or the name of one in inputs/machines: predicts the time of a step");
+  app.add_option("--ranks", line.ranks_text, "the number of ranks to plan for")->type_name("N");
   app.add_flag("--compare", line.compare, "show all strategies side by side");
   app.add_option("--plan-out", line.plan_out, "write the plan to a file, for parallel.plan")->type_name("FILE");
+  app.add_option("--simulate", line.simulate,
+                 "with --machine: step times over rank counts, 1..4096 (doubling) or 1,2,6")
+      ->type_name("LIST");
+  app.add_flag("--weak", line.weak, "with --simulate: the batch grows with the ranks");
+  app.add_flag("--csv", line.csv, "with --simulate: comma-separated values instead of a table");
   try {
     app.parse(argc, argv);
     app::finish(line.common);
-    line.ranks = read_ranks(line.ranks_text);
     run(line);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     return static_cast<int>(ExitCode::done);

@@ -64,6 +64,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
         if (argument == std::string(option) + "=")
           fail("{0}=: got no path expected that of a checkpoint, or {0} alone", option);
     app.parse(argc, argv);
+    app::refuse_machine(line.common);
     app::finish(line.common);
     if (!line.trace.empty()) fail("--trace: got it expected no such option. timelines are not supported yet");
     if (line.request.verify && (line.request.dry_run || line.common.json || !line.resume.empty()))

@@ -159,15 +159,21 @@ std::string report(const Graph& graph, const Plan& plan, bool pinned) {
 }
 
 std::string comparison(const std::vector<Compared>& plans, bool pinned) {
-  std::vector<Row> rows = {{"strategy", "moved per step", "ratio", "memory per rank", ""}};
+  const bool timed = std::any_of(plans.begin(), plans.end(), [](const Compared& c) { return c.seconds.has_value(); });
+  std::vector<Row> rows = {{"strategy", "moved per step", "ratio", "step time", "memory per rank", ""}};
   const std::int64_t first = plans.empty() ? 0 : plans[0].plan.bytes;
   for (const Compared& compared : plans) {
     const Plan& plan = compared.plan;
     const double ratio = static_cast<double>(plan.bytes) / static_cast<double>(std::max<std::int64_t>(first, 1));
     rows.push_back({plan.strategy, bytes_text(plan.bytes), first > 0 ? fmt::format("{:.2f}", ratio) : "-",
+                    compared.seconds ? fmt::format("{:.3f} ms", 1e3 * *compared.seconds) : "-",
                     bytes_text(compared.peak_memory.value_or(plan.held_bytes)), status_text(plan)});
   }
-  return table(rows, {false, true, true, true, false}) + (pinned ? "  (the pins hold for the first line only)\n" : "");
+  if (!timed)
+    for (Row& row : rows) row.erase(row.begin() + 3);
+  std::vector<bool> right = {false, true, true, true, false};
+  if (timed) right.insert(right.begin() + 3, true);
+  return table(rows, right) + (pinned ? "  (the pins hold for the first line only)\n" : "");
 }
 
 std::string to_json(const Graph& graph, const JsonReport& report) {
@@ -180,6 +186,7 @@ std::string to_json(const Graph& graph, const JsonReport& report) {
     const Plan& plan = compared.plan;
     Json& entry = json["strategies"][plan.strategy];
     entry = {{"bytes", plan.bytes}, {"seconds", nullptr}, {"peak_memory", nullptr}};
+    if (compared.seconds) entry["seconds"] = *compared.seconds;
     if (compared.peak_memory) entry["peak_memory"] = *compared.peak_memory;
     entry["status"] = std::string(to_string(plan.status));
     entry["gap"] = plan.status == Status::named ? Json(nullptr) : Json(plan.gap);
@@ -191,6 +198,10 @@ std::string to_json(const Graph& graph, const JsonReport& report) {
                                {"role", std::string(graph::to_string(tensor.role))},
                                {"tiling", tiling::to_string(first.stored[t])},
                                {"bytes", data_bytes(graph, first, t)}});
+  }
+  if (!report.machine.empty()) {
+    json["machine"] = report.machine;
+    for (const auto& [name, value] : report.time) json["time"][name] = value;
   }
   return json.dump() + '\n';
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace soybean::plan {
@@ -27,10 +28,11 @@ std::string report(const graph::Graph& graph, const Plan& plan, bool pinned = fa
 struct Compared {
   Plan plan;
   std::optional<std::int64_t> peak_memory; ///< bytes of the fullest rank
+  std::optional<double> seconds = {};      ///< of a step, where there is a machine to predict it for
 };
 
-/// One line per strategy: bytes, ratio to the first one's, memory per rank (held_bytes if no peak is given), what is
-/// proven. `pinned`: the first one has pins, the others not.
+/// One line per strategy: bytes, ratio to the first one's, step time where there is one, memory per rank (held_bytes if
+/// no peak is given), what is proven. `pinned`: the first one has pins, the others not.
 std::string comparison(const std::vector<Compared>& plans, bool pinned = false);
 
 /// What `soybean_plan --json` prints (DESIGN §7). The first plan is the one whose tensors are listed; their bytes add
@@ -40,6 +42,9 @@ struct JsonReport {
   std::string objective = "bytes";
   double planning_seconds = 0;
   std::vector<Compared> plans;
+  /// Where there is a machine: its name, and figures of the first plan's step, which become the object "time".
+  std::string machine = {};
+  std::vector<std::pair<std::string, double>> time = {};
 };
 std::string to_json(const graph::Graph& graph, const JsonReport& report);
 

@@ -1,4 +1,6 @@
 """soybean_plan: the paper's networks at full size against exact optima of an independent search, JSON, errors."""
+import csv
+import io
 import json
 import unittest
 
@@ -49,6 +51,44 @@ class Plan(Case):
                 bytes_of = {s: report["strategies"][s]["bytes"] for s in STRATEGIES}
                 self.assertEqual(min(bytes_of.values()), bytes_of["auto"])
 
+    def test_step_times_on_a_machine(self):
+        alexnet = INPUTS / "alexnet.toml"
+        arguments = (alexnet, "--ranks", 8, "--machine", "p2.8xlarge", "--set", "data.batch=256")
+        report = self.json_of(*arguments)
+        self.assertEqual(report["machine"], "p2.8xlarge, 8 GK210")
+        time = report["time"]
+        self.assertEqual(time["seconds"], report["strategies"]["auto"]["seconds"])
+        self.assertAlmostEqual(time["samples_per_second"] * time["seconds"], 256)
+        parts = sum(time[part] for part in ("forward", "backward", "update", "packing", "waiting"))
+        self.assertAlmostEqual(parts, time["seconds"])
+        self.assertAlmostEqual(report["strategies"]["data"]["seconds"] / time["seconds"], time["speedup_over_data"])
+        self.assertGreater(time["speedup_over_data"], 1.5)  # the paper's range is 1.5 to 4
+        self.assertLess(time["speedup_over_data"], 4)
+        text = self.plan(*arguments, "--compare").stdout
+        self.assertIn(f"{1e3 * time['seconds']:.3f} ms", text)
+        self.assertIn(f"predicted on p2.8xlarge, 8 GK210: {1e3 * time['seconds']:.2f} ms per step", text)
+
+    def test_slower_links_take_longer(self):
+        model, machine = self.model(), INPUTS / "machines" / "p2.8xlarge.toml"
+        slow = self.folder / "slow.toml"
+        slow.write_text(machine.read_text().replace("bandwidth = 10e9", "bandwidth = 1e9"))
+        times = [self.json_of(model, "--ranks", 8, "--machine", file)["time"] for file in (machine, slow)]
+        self.assertLess(times[0]["waiting"], times[1]["waiting"])
+        self.assertEqual(times[0]["forward"], times[1]["forward"])
+
+    def test_simulation_over_rank_counts(self):
+        arguments = (INPUTS / "mlp4.toml", "--simulate", "1..8", "--machine", "p3.16xlarge")
+        rows = list(csv.DictReader(io.StringIO(self.plan(*arguments, "--csv").stdout)))
+        self.assertEqual([int(row["ranks"]) for row in rows], [1, 2, 4, 8])
+        self.assertEqual({row["batch"] for row in rows}, {rows[0]["batch"]})
+        for row in rows:
+            self.assertLessEqual(int(row["bytes"]), int(row["data_bytes"]))
+            report = self.json_of(INPUTS / "mlp4.toml", "--ranks", row["ranks"], "--machine", "p3.16xlarge")
+            self.assertAlmostEqual(float(row["seconds"]), report["time"]["seconds"], delta=1e-5 * float(row["seconds"]))
+        weak = list(csv.DictReader(io.StringIO(self.plan(*arguments, "--csv", "--weak").stdout)))
+        self.assertEqual([int(row["batch"]) for row in weak], [n * int(rows[0]["batch"]) for n in (1, 2, 4, 8)])
+        self.assertEqual(len(self.plan(*arguments).stdout.splitlines()), 6)
+
     def test_errors(self):
         model = self.model()
         for arguments, words in (
@@ -62,7 +102,17 @@ class Plan(Case):
             ((model, "--ranks", 1 << 21), ['--ranks: got "2097152" expected a whole number from 1 to 1048576']),
             ((model, "--ranks", 4, "--json=maybe"), ["--json: got a value expected none"]),
             ((model, "--ranks", 4, "--strategy", "dta"), ["dta"]),
-            ((model, "--ranks", 4, "--machine", "m.toml"), ["not supported yet"]),
+            ((model, "--ranks", 4, "--machine", "m.toml"), ["m.toml: file, got nothing expected a readable file"]),
+            ((model, "--ranks", 4, "--machine", "dgx-h1000"), ['--machine: got "dgx-h1000" expected a file or the name of a '
+                                                               'machine (dgx-a100, dgx-h100, ', 'did you mean "dgx-h100"?']),
+            ((model, "--ranks", 64, "--machine", "ethernet-16"), ["--ranks: got 64 expected at most 32, the ranks of machine"]),
+            ((model, "--ranks", 4, "--machine", "laptop", "--set", "train.precision=tf32"),
+             ["laptop.toml: processor, got no rates for tf32 expected a table [processor.tf32]"]),
+            ((model, "--ranks", 4, "--weak"), ["--weak: got it expected --simulate with it"]),
+            ((model, "--ranks", 4, "--csv"), ["--csv: got it expected --simulate with it"]),
+            ((model, "--simulate", "1..4"), ["--simulate: got no machine expected --machine with it"]),
+            ((model, "--simulate", "1..4", "--ranks", 4), ["--simulate: got --ranks as well expected only one of them"]),
+            ((model, "--simulate", "4,2", "--machine", "laptop"), ['--simulate: got "4,2" expected rank counts']),
             ((self.folder / "none.toml", "--ranks", 4), ["none.toml"]),
         ):
             with self.subTest(str(arguments[1:])):
