@@ -234,14 +234,13 @@ void run(CommandLine& line) {
     simulate_counts(line, *machine);
 }
 
-int report(const std::string& message, ExitCode code) {
-  fmt::print(stderr, "soybean_plan: {}\n", message);
+/// Says it and gives the exit code, which stays where nothing can be said (fmt would throw).
+int report(const std::string& message, ExitCode code) noexcept {
+  std::fprintf(stderr, "soybean_plan: %s\n", message.c_str());
   return static_cast<int>(code);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
+int obey(int argc, char** argv) {
   CLI::App app{"Shows how the network of a model file would be tiled over N ranks, and the bytes a step moves."};
   CommandLine line;
   app::add_common(app, line.common,
@@ -273,5 +272,16 @@ int main(int argc, char** argv) {
                   ExitCode::failed);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}", error.what()), ExitCode::failed);
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return obey(argc, argv);
+  } catch (...) { // there was no room for a report either
+    std::fputs("soybean_plan: out of memory. plan for fewer ranks\n", stderr);
+    return static_cast<int>(ExitCode::failed);
   }
 }

@@ -41,14 +41,14 @@ void add_options(CLI::App& app, CommandLine& line) {
 }
 
 /// Reports a failure once and gives the exit code. What only this rank ran into must end the others; several such ranks
-/// report one after the other, and the first report ends the run.
+/// report one after the other, and the first report ends the run. The code stays where nothing can be said.
 int report(const comm::MpiSession& mpi, const std::string& message, ExitCode code, bool on_all_ranks) {
   if (on_all_ranks || mpi.size() == 1) {
-    if (mpi.rank() == 0) fmt::print(stderr, "soybean_train: {}\n", message);
+    if (mpi.rank() == 0) std::fprintf(stderr, "soybean_train: %s\n", message.c_str());
     return static_cast<int>(code);
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(std::min(2000, 40 * mpi.rank())));
-  fmt::print(stderr, "soybean_train: rank {}: {}\n", mpi.rank(), message);
+  std::fprintf(stderr, "soybean_train: rank %d: %s\n", mpi.rank(), message.c_str());
   std::fflush(nullptr);
   comm::MpiSession::abort(static_cast<int>(code));
 }

@@ -248,6 +248,13 @@ class BadInput(Case):
                 self.assertEqual(done.returncode, 3, done.stderr)
                 self.assertIn("standard output: can not be written, got 'No space left on device'", done.stderr)
 
+    def test_errors_that_can_not_be_written(self):
+        for program, arguments in (("soybean_plan", ["--ranks", "2"]), ("soybean_train", [])):
+            with self.subTest(program=program), open("/dev/full", "w") as full:
+                done = subprocess.run([str(BIN / program), "nowhere.toml", *arguments], stdout=subprocess.PIPE, stderr=full,
+                                      text=True, cwd=self.folder, timeout=120)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+
     def test_help_and_version(self):
         for ranks in (0, 2):
             done = self.run_program(ranks, "--help")
