@@ -32,10 +32,10 @@ MpiComm::MpiComm(const MpiOptions& options) : options_(options), data_(duplicate
   ensure(sizes.chunk > 0 && sizes.chunk % 8 == 0 && sizes.part > 0 && sizes.part % 8 == 0, "sizes of messages");
   check(MPI_Comm_rank(data_.get(), &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(data_.get(), &size_), "MPI_Comm_size");
-  int* highest = nullptr;
+  void* highest = nullptr; // an int's place
   int known = 0;
-  check(MPI_Comm_get_attr(data_.get(), MPI_TAG_UB, &highest, &known), "MPI_Comm_get_attr");
-  if (known) tags_ = Token{*highest} + 1;
+  check(MPI_Comm_get_attr(data_.get(), MPI_TAG_UB, static_cast<void*>(&highest), &known), "MPI_Comm_get_attr");
+  if (known) tags_ = Token{*static_cast<int*>(highest)} + 1;
   ensure(options.hosts.empty() || std::ssize(options.hosts) == size_, "one host per rank");
 }
 

@@ -44,6 +44,7 @@ std::vector<std::string> host_names() {
   std::string all(static_cast<std::size_t>(size) * room, '\0');
   check(MPI_Allgather(mine.data(), room, MPI_CHAR, all.data(), room, MPI_CHAR, MPI_COMM_WORLD), "MPI_Allgather");
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) names.emplace_back(all.c_str() + static_cast<std::size_t>(r) * room);
   return names;
 }

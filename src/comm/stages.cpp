@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 
 namespace soybean::comm {
 
 namespace {
 
-enum : int { inside, between, after };
+enum : std::uint8_t { inside, between, after };
 
 std::byte* at(void* data, std::int64_t elements, DType type) {
   return data == nullptr ? nullptr : static_cast<std::byte*>(data) + elements * size_of(type);

@@ -55,12 +55,11 @@ private:
   }
   std::int64_t index() {
     const std::size_t begin = at_ + 1, end = text_.find(']', begin);
-    const bool digits =
-        end != std::string::npos && end > begin && end - begin < 9 &&
-        std::all_of(text_.begin() + begin, text_.begin() + end, [](char c) { return c >= '0' && c <= '9'; });
-    if (!digits) bad();
+    if (end == std::string::npos || end == begin || end - begin >= 9) bad();
+    const std::string digits = text_.substr(begin, end - begin);
+    if (digits.find_first_not_of("0123456789") != std::string::npos) bad();
     at_ = end + 1;
-    return std::stoll(text_.substr(begin, end - begin));
+    return std::stoll(digits);
   }
 
   const std::string& text_;

@@ -93,6 +93,7 @@ Section data_section(const DataOptions& data) {
   if (!data.path.empty()) section.add("path", absolute(data.path));
   if (!data.files.empty()) {
     std::vector<std::string> files;
+    files.reserve(data.files.size());
     for (const std::string& file : data.files) files.push_back(absolute(file));
     section.add("path", files);
   }

@@ -110,15 +110,19 @@ Table Table::parse(const std::string& text, const std::string& file) {
   return Table(std::move(document), root, "");
 }
 
-const Value* Table::get(std::string_view key, bool must, std::string_view expected) const {
+/// The value of a key, which then counts as read; null without the key.
+const Value* Table::get(std::string_view key) const {
   ask(*value_, key);
   Value* value = find(*value_, key);
-  if (value) {
-    value->read = true;
-    return value;
-  }
-  if (must) missing(key, expected, "");
-  return nullptr;
+  if (value) value->read = true;
+  return value;
+}
+
+/// In place of the value of a key that is not there. Throws Error without a fallback.
+template<class T>
+T Table::or_missing(std::optional<T> fallback, std::string_view key, std::string_view expected) const {
+  if (!fallback) missing(key, expected, "");
+  return *std::move(fallback);
 }
 
 void Table::missing(std::string_view key, std::string_view expected, std::string_view hint) const {
@@ -128,26 +132,28 @@ void Table::missing(std::string_view key, std::string_view expected, std::string
 }
 
 std::int64_t Table::integer(std::string_view key, std::optional<std::int64_t> fallback, Limits limits) const {
-  const Value* value = get(key, !fallback, "an integer");
-  return value ? as_integer(*value, path(key), limits, "an integer") : *fallback;
+  const Value* value = get(key);
+  return value ? as_integer(*value, path(key), limits, "an integer") : or_missing(fallback, key, "an integer");
 }
 
 double Table::real(std::string_view key, std::optional<double> fallback) const {
-  const Value* value = get(key, !fallback, "a number");
-  return value ? as_real(*value, path(key), "a number") : *fallback;
+  const Value* value = get(key);
+  return value ? as_real(*value, path(key), "a number") : or_missing(fallback, key, "a number");
 }
 
 bool Table::boolean(std::string_view key, std::optional<bool> fallback) const {
-  const Value* value = get(key, !fallback, "true or false");
-  if (value && value->kind != Kind::boolean) wrong(*value, path(key), "true or false", "");
-  return value ? value->boolean : *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(fallback, key, "true or false");
+  if (value->kind != Kind::boolean) wrong(*value, path(key), "true or false", "");
+  return value->boolean;
 }
 
 std::string Table::text(std::string_view key, std::optional<std::string> fallback) const {
-  const Value* value = get(key, !fallback, "a string");
-  if (value && value->kind != Kind::text) wrong(*value, path(key), "a string", "");
-  if (value && value->text.find('\0') != std::string::npos) wrong(*value, path(key), "a string without zero bytes", "");
-  return value ? value->text : *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(std::move(fallback), key, "a string");
+  if (value->kind != Kind::text) wrong(*value, path(key), "a string", "");
+  if (value->text.find('\0') != std::string::npos) wrong(*value, path(key), "a string without zero bytes", "");
+  return value->text;
 }
 
 std::string Table::word(std::string_view key, std::optional<std::string> fallback, const Words& words) const {
@@ -163,30 +169,33 @@ std::string Table::word(std::string_view key, std::optional<std::string> fallbac
 
 std::vector<std::int64_t> Table::integers(std::string_view key, std::optional<std::vector<std::int64_t>> fallback,
                                           Limits limits) const {
-  const Value* value = get(key, !fallback, "a list of integers");
-  if (!value) return *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(std::move(fallback), key, "a list of integers");
   if (value->kind != Kind::array) wrong(*value, path(key), "a list of integers", "");
   std::vector<std::int64_t> result;
+  result.reserve(value->items.size());
   for (std::size_t i = 0; i < value->items.size(); ++i)
     result.push_back(as_integer(value->items[i], fmt::format("{}[{}]", path(key), i), limits, "an integer"));
   return result;
 }
 
 std::vector<double> Table::reals(std::string_view key, std::optional<std::vector<double>> fallback) const {
-  const Value* value = get(key, !fallback, "a list of numbers");
-  if (!value) return *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(std::move(fallback), key, "a list of numbers");
   if (value->kind != Kind::array) wrong(*value, path(key), "a list of numbers", "");
   std::vector<double> result;
+  result.reserve(value->items.size());
   for (std::size_t i = 0; i < value->items.size(); ++i)
     result.push_back(as_real(value->items[i], fmt::format("{}[{}]", path(key), i), "a number"));
   return result;
 }
 
 std::vector<std::string> Table::texts(std::string_view key, std::optional<std::vector<std::string>> fallback) const {
-  const Value* value = get(key, !fallback, "a list of strings");
-  if (!value) return *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(std::move(fallback), key, "a list of strings");
   if (value->kind != Kind::array) wrong(*value, path(key), "a list of strings", "");
   std::vector<std::string> result;
+  result.reserve(value->items.size());
   for (std::size_t i = 0; i < value->items.size(); ++i) {
     if (value->items[i].kind != Kind::text) wrong(value->items[i], fmt::format("{}[{}]", path(key), i), "a string", "");
     result.push_back(value->items[i].text);
@@ -197,8 +206,8 @@ std::vector<std::string> Table::texts(std::string_view key, std::optional<std::v
 std::array<std::int64_t, 2> Table::pair(std::string_view key, std::optional<std::array<std::int64_t, 2>> fallback,
                                         Limits limits) const {
   constexpr std::string_view expected = "an integer or a list of two";
-  const Value* value = get(key, !fallback, expected);
-  if (!value) return *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(fallback, key, expected);
   if (value->kind == Kind::array && value->items.size() == 2) {
     const std::vector<std::int64_t> both = integers(key, required, limits);
     return {both[0], both[1]};
@@ -210,8 +219,8 @@ std::array<std::int64_t, 2> Table::pair(std::string_view key, std::optional<std:
 std::array<std::int64_t, 4> Table::edges(std::string_view key, std::optional<std::array<std::int64_t, 4>> fallback,
                                          Limits limits) const {
   constexpr std::string_view expected = "an integer or a list of two or four";
-  const Value* value = get(key, !fallback, expected);
-  if (!value) return *fallback;
+  const Value* value = get(key);
+  if (!value) return or_missing(fallback, key, expected);
   if (value->kind != Kind::array) {
     const std::int64_t one = as_integer(*value, path(key), limits, expected);
     return {one, one, one, one};
@@ -235,15 +244,16 @@ Table Table::table(std::string_view key) const {
 }
 
 std::vector<Table> Table::tables(std::string_view key) const {
-  get(key, true, "a list of tables");
+  if (!get(key)) missing(key, "a list of tables", "");
   return tables_in(*find(*value_, key), path(key));
 }
 
 std::vector<std::vector<Table>> Table::table_lists(std::string_view key) const {
-  get(key, true, "a list of lists of tables");
+  if (!get(key)) missing(key, "a list of lists of tables", "");
   Value* value = find(*value_, key);
   if (value->kind != Kind::array) wrong(*value, path(key), "a list of lists of tables", "");
   std::vector<std::vector<Table>> result;
+  result.reserve(value->items.size());
   for (std::size_t i = 0; i < value->items.size(); ++i)
     result.push_back(tables_in(value->items[i], fmt::format("{}[{}]", path(key), i)));
   return result;
@@ -252,6 +262,7 @@ std::vector<std::vector<Table>> Table::table_lists(std::string_view key) const {
 std::vector<Table> Table::tables_in(Value& value, const std::string& path) const {
   if (value.kind != Kind::array) wrong(value, path, "a list of tables", "");
   std::vector<Table> result;
+  result.reserve(value.items.size());
   for (std::size_t i = 0; i < value.items.size(); ++i) {
     const std::string item_path = fmt::format("{}[{}]", path, i);
     if (value.items[i].kind != Kind::table) wrong(value.items[i], item_path, "a table", "");
@@ -295,6 +306,7 @@ void Table::pass_over(std::string_view key) const {
 
 std::vector<std::string> Table::keys() const {
   std::vector<std::string> result;
+  result.reserve(value_->entries.size());
   for (const Entry& entry : value_->entries) result.push_back(entry.key);
   return result;
 }

@@ -93,7 +93,9 @@ private:
   Table(std::shared_ptr<Document> document, Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
   std::vector<Table> tables_in(Value& value, const std::string& path) const;
-  const Value* get(std::string_view key, bool must, std::string_view expected) const;
+  const Value* get(std::string_view key) const;
+  template<class T>
+  T or_missing(std::optional<T> fallback, std::string_view key, std::string_view expected) const;
   [[noreturn]] void missing(std::string_view key, std::string_view expected, std::string_view hint) const;
 
   std::shared_ptr<Document> document_;

@@ -145,6 +145,7 @@ std::vector<std::int32_t> read_integers(const Array& array) {
         const auto value = load<Stored>(raw.data() + i * width, array.swapped);
         if (!std::in_range<std::int32_t>(value))
           fail("{}: element {}, got {} expected an integer of 32 bits", array.bytes.name(), i, value);
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): an element of 8 bits is a number here, not a character
         values[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(value);
       }
     });

@@ -57,22 +57,29 @@ public:
 
   void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                     void* out) const override {
+    const Array& targets = targets_of(split);
     auto* to = static_cast<std::byte*>(out);
     for (std::int64_t id : ids) {
-      read_part(*splits_[static_cast<std::size_t>(split)].targets, id, part, type, to);
+      read_part(targets, id, part, type, to);
       to += volume(part) * size_of(type);
     }
   }
 
   std::string where(Split split, std::int64_t id, What what) const override {
     const ArraySplit& from = splits_[static_cast<std::size_t>(split)];
-    if (what == What::targets) return fmt::format("{}[{}]", from.targets->bytes.name(), id);
+    if (what == What::targets) return fmt::format("{}[{}]", targets_of(split).bytes.name(), id);
     auto piece = from.pieces.begin();
     for (; id >= piece->count; ++piece) id -= piece->count;
     return fmt::format("{}[{}]", piece->bytes.name(), id);
   }
 
 private:
+  const Array& targets_of(Split split) const {
+    const std::optional<Array>& targets = splits_[static_cast<std::size_t>(split)].targets;
+    if (!targets) throw Bug("data without targets");
+    return *targets;
+  }
+
   std::array<ArraySplit, 2> splits_;
   Info info_;
 };

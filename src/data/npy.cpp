@@ -30,9 +30,9 @@ public:
       const std::string quoted = quote + std::string(key) + quote;
       std::size_t at = text_.find(quoted);
       if (at == std::string::npos) continue;
-      at = text_.find_first_not_of(" ", at + quoted.size());
+      at = text_.find_first_not_of(' ', at + quoted.size());
       if (at == std::string::npos || text_[at] != ':') break;
-      at = text_.find_first_not_of(" ", at + 1);
+      at = text_.find_first_not_of(' ', at + 1);
       if (at != std::string::npos) return std::string_view(text_).substr(at);
     }
     damaged();
@@ -116,12 +116,12 @@ std::pair<std::int64_t, std::int64_t> header_range(const Bytes& bytes) {
   if (size < 10 || std::string_view(start.data(), magic.size()) != magic)
     fail("{}: got {} bytes that do not begin as a .npy file expected one. it is another format, or damaged", name,
          bytes.size());
-  const int version = start[6];
+  const int version = static_cast<unsigned char>(start[6]);
   if (version < 1 || version > 3) fail("{}: got .npy version {} expected 1, 2 or 3", name, version);
   std::int64_t length = 0;
   const int width = version == 1 ? 2 : 4;
   for (int i = 0; i < width; ++i)
-    length |= std::int64_t{static_cast<unsigned char>(start[static_cast<std::size_t>(8 + i)])} << (8 * i);
+    length |= std::int64_t{static_cast<unsigned char>(start[8 + static_cast<std::size_t>(i)])} << (8 * i);
   if (8 + width + length > bytes.size())
     fail("{}: got {} bytes expected a header of {}. it is truncated", name, bytes.size(), length);
   return {8 + width, length};
@@ -197,16 +197,14 @@ std::optional<ArraySplit> open_split(const Names& names, const Opener& open, con
   if (expected.labels) labels = first_of(names.labels, open);
   if (expected.targets) targets = first_of(names.targets, open);
   if (!inputs && !labels && !targets) return std::nullopt;
-  const auto need = [&](const std::optional<Bytes>& array, const std::vector<std::string>& list) {
+  const auto need = [&](std::optional<Bytes>& array, const std::vector<std::string>& list) {
     if (!array) fail("{}: got no array {} expected one", where, fmt::join(list, " or "));
+    return *std::move(array);
   };
-  need(inputs, names.inputs);
-  if (expected.labels) need(labels, names.labels);
-  if (expected.targets) need(targets, names.targets);
   ArraySplit split;
-  split.pieces.push_back(samples_of(*std::move(inputs), expected.sample));
-  if (labels) set_labels(split, *std::move(labels));
-  if (targets) split.targets = targets_of(*std::move(targets), *expected.targets);
+  split.pieces.push_back(samples_of(need(inputs, names.inputs), expected.sample));
+  if (expected.labels) set_labels(split, need(labels, names.labels));
+  if (expected.targets) split.targets = targets_of(need(targets, names.targets), *expected.targets);
   return split;
 }
 

@@ -113,6 +113,7 @@ void check_targets(const Reader& reader, const Shape& shape) {
 
 std::vector<std::string_view> source_names() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(sources));
   for (const Source& source : sources) names.push_back(source.name);
   return names;
 }

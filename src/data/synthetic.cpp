@@ -9,6 +9,7 @@
 #include "data/reader.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace soybean::data {
 
@@ -41,7 +42,7 @@ void unit_noise(const philox::Stream& stream, std::int64_t first, double* out) {
     return static_cast<std::int32_t>(word ^ 0x80000000u) * 0x1.0p-31 * 1.7320508075688772;
   };
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (std::ptrdiff_t i = 0; i < lanes; ++i) {
     out[2 * i] = unit(a[i]);
     out[2 * i + 1] = unit(b[i]);
   }

@@ -25,7 +25,7 @@ public:
   /// The T at `offset` bytes from the start.
   template<class T = void>
   T* at(std::int64_t offset) const noexcept {
-    return static_cast<T*>(static_cast<void*>(static_cast<std::byte*>(data_) + offset));
+    return reinterpret_cast<T*>(static_cast<std::byte*>(data_) + offset);
   }
 
 private:

@@ -100,8 +100,9 @@ void Exec::fence() const {
 }
 
 const Kokkos::DefaultExecutionSpace& space(const Exec& exec) {
-  ensure(exec.impl().space.has_value(), "kernels on the host have no execution space");
-  return *exec.impl().space;
+  const std::optional<Kokkos::DefaultExecutionSpace>& space = exec.impl().space;
+  if (!space) throw Bug("kernels on the host have no execution space");
+  return *space;
 }
 
 } // namespace soybean::device

@@ -4,10 +4,12 @@
 #include "device/exec.hpp"
 #include "device/tensor_view.hpp"
 
+#include <cstdint>
+
 namespace soybean::device {
 
 /// Element order of the packed side.
-enum class Order { physical, logical };
+enum class Order : std::uint8_t { physical, logical };
 
 /// Copies the part `box` (global, inside view.box) of `view` to `packed` (exec's memory too), volume(box) elements of
 /// view.dtype in a row:

@@ -242,6 +242,7 @@ const std::vector<std::string>& later_layers() {
 
 ops::Scheme read_init(const Table& table, ops::Scheme fallback) {
   std::vector<std::string> names;
+  names.reserve(std::size(schemes));
   for (const NamedScheme& s : schemes) names.emplace_back(s.name);
   if (!table.has("init")) return fallback;
   const std::string name =

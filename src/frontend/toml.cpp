@@ -49,6 +49,7 @@ public:
     const auto found = results_.find(name);
     if (found != results_.end()) return found->second;
     std::vector<std::string> known;
+    known.reserve(results_.size());
     for (const auto& [earlier, result] : results_) known.push_back(earlier);
     const std::string meant = config::nearest(name, known);
     table.reject(key, "names of earlier layers",

@@ -257,7 +257,8 @@ void describe(const File& file, const std::string& object, const std::string& bu
   const Object handle = open_object(file, object);
   text += object + '\0';
   for (const std::string& name : attributes_of(file, handle, object))
-    if (object != "/" || name != but) text += name + '\0' + attribute_bytes(file, object, name) + '\0';
+    if (object != "/" || name != but)
+      text.append(name).append(1, '\0').append(attribute_bytes(file, object, name)).append(1, '\0');
   if (H5Iget_type(handle.get()) == H5I_DATASET) {
     const DatasetInfo info = dataset_info(file, object);
     text += fmt::format("{} {} {}", static_cast<int>(info.element), info.element_bytes, to_string(info.shape)) + '\0';

@@ -3,6 +3,8 @@
 // memory of an operand. Called through kernels/table.cpp.
 #include "kernels/kernel.hpp"
 
+#include <cstdint>
+
 namespace soybean::kernels {
 
 // f32: x, y, dy, dx are blocks of one shape.
@@ -12,7 +14,7 @@ void tanh(const Exec& exec, const TensorView& x, const TensorView& y);
 void sigmoid(const Exec& exec, const TensorView& x, const TensorView& y);
 void leaky_relu(const Exec& exec, float slope, const TensorView& x, const TensorView& y);
 void elu(const Exec& exec, float alpha, const TensorView& x, const TensorView& y);
-enum class Gelu { exact, tanh };
+enum class Gelu : std::uint8_t { exact, tanh };
 void gelu(const Exec& exec, Gelu kind, const TensorView& x, const TensorView& y);
 void silu(const Exec& exec, const TensorView& x, const TensorView& y);
 void hard_swish(const Exec& exec, const TensorView& x, const TensorView& y);

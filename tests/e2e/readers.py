@@ -252,6 +252,7 @@ class NumPy(Reading):
         refuse(b"", "got 0 bytes that do not begin as a .npy file")
         refuse(b"hello" + whole, "that do not begin as a .npy file")
         refuse(whole[:6] + b"\x09" + whole[7:], "got .npy version 9 expected 1, 2 or 3")
+        refuse(whole[:6] + b"\xff" + whole[7:], "got .npy version 255 expected 1, 2 or 3")
         refuse(whole.replace(b"'descr'", b"'dscr' "), "its header, got", "expected that of a .npy file. it is damaged")
         refuse(whole.replace(b"(5, 1", b"(5; 1"), "its header, got")
         refuse(whole.replace(b"'<f4'", b"'<f9'"), "got elements of type <f9 expected integers or reals")

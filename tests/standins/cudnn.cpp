@@ -2,6 +2,7 @@
 // standins.hpp.
 #include "standins/cudnn.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -129,7 +130,7 @@ void each_product(const Shape& s, F f) {
             }
 }
 
-enum class Pass { forward, backward_data, backward_filter };
+enum class Pass : std::uint8_t { forward, backward_data, backward_filter };
 
 /// What the heuristics offer, best first: one that asks for much, one that is not deterministic, one that rounds to
 /// half precision, one that is not supported, and two that may be taken.

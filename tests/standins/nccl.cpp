@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -32,7 +33,7 @@ namespace {
 using soybean::standins::enter;
 using soybean::test::nccl_standin;
 
-enum class Op : int { all_reduce, reduce_scatter, reduce, send, receive };
+enum class Op : std::uint8_t { all_reduce, reduce_scatter, reduce, send, receive };
 
 struct Call {
   Op op;

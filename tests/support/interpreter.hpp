@@ -63,7 +63,7 @@ void run_node(const device::Exec& exec, const graph::Graph& graph, const graph::
               std::span<const device::TensorView> inputs, std::span<const device::TensorView> outputs,
               const NodeOptions& options = {});
 
-enum class Part { forward, everything };
+enum class Part : std::uint8_t { forward, everything };
 /// Runs the nodes of a graph in order on whole tensors; not in training: those that validation needs.
 void run_serial(const device::Exec& exec, const graph::Graph& graph, Values& values, Part part = Part::everything,
                 const NodeOptions& options = {});

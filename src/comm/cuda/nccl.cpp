@@ -81,6 +81,7 @@ void NcclComm::abort() noexcept {
   if (!world_) return;
   try {
     std::vector<ncclComm_t> comms;
+    comms.reserve(groups_.size() + 1);
     for (auto& [group, owned] : groups_) comms.push_back(owned.release());
     comms.push_back(world_.release());
     std::promise<void> over;

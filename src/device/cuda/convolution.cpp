@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 
 namespace soybean::device::cuda {
@@ -25,7 +26,7 @@ WeightShape weight_shape(const Conv& c) {
   return {narrow(c.out_channels), narrow(c.in_channels / c.groups), narrow(c.kernel_h), narrow(c.kernel_w)};
 }
 
-enum class Weights { oihw, ohwi };
+enum class Weights : std::uint8_t { oihw, ohwi };
 
 /// Weights as a tensor, for the transposition.
 Unique<TensorTraits> weights_tensor(const WeightShape& s, Weights layout) {

@@ -24,7 +24,8 @@ Unique<LayoutTraits> matrix(std::int64_t rows, std::int64_t columns) {
 }
 
 void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
-  check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
+  check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(&bias),
+                                       sizeof(bias)),
         "cublasLtMatmulDescSetAttribute");
 }
 
@@ -43,7 +44,8 @@ Unique<ProductTraits> product(const Matmul& s, Math math) {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     check(cublasLtMatmulDescSetAttribute(handle, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
           "cublasLtMatmulDescSetAttribute");
-    set_bias(handle, reinterpret_cast<const void*>(product_alignment)); // from which it takes the alignment alone
+    // From the place the library takes the alignment alone. NOLINTNEXTLINE(performance-no-int-to-ptr): nothing is there
+    set_bias(handle, reinterpret_cast<const void*>(product_alignment));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -156,7 +157,7 @@ void zero(float* data, std::int64_t n) {
 }
 
 /// Layouts of the activations inside a primitive: the caller's, or what the library likes best (and reorders to).
-enum class Activations { nhwc, any };
+enum class Activations : std::uint8_t { nhwc, any };
 
 /// With AVX-512 NHWC is as fast as anything. The AVX2 kernels run at a half (backward weights: a quarter) of their
 /// blocked speed on it, so reorders pay where there is enough work per element moved.
