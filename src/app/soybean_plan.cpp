@@ -16,6 +16,7 @@
 #include "simulate/step.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <chrono>
@@ -24,6 +25,7 @@
 #include <fstream>
 #include <new>
 #include <optional>
+#include <string_view>
 
 namespace {
 
@@ -65,12 +67,16 @@ machine::Setting setting_of(const machine::Machine& machine, const Job& job) {
   return machine::make_setting(machine, job.mesh, machine::precision_of(train.precision, train.tf32));
 }
 
+/// The folder of the program that runs.
+std::filesystem::path here() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
 /// Where machine files lie: in the installation this program is part of, or in the sources it was built from.
 std::vector<std::string> machine_folders() {
-  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   std::vector<std::string> folders;
   for (const char* inputs : {SOYBEAN_INSTALLED_INPUTS, "../../inputs"})
-    folders.push_back((here / inputs / "machines").lexically_normal().string());
+    folders.push_back((here() / inputs / "machines").lexically_normal().string());
   return folders;
 }
 
@@ -204,6 +210,13 @@ void simulate_counts(const CommandLine& line, const machine::Machine& machine) {
   }
 }
 
+/// Goes on as soybean_calibrate, with the same arguments: measuring takes MPI and devices, planning does not.
+[[noreturn]] void become_calibrate(char** argv) {
+  const std::string program = (here() / "soybean_calibrate").string();
+  execv(program.c_str(), argv);
+  fail("--calibrate: program, got no {} expected it beside soybean_plan. install both", program);
+}
+
 void check_options(CommandLine& line) {
   if (line.simulate.empty()) {
     if (line.weak || line.csv)
@@ -252,8 +265,15 @@ int obey(int argc, char** argv) {
                  "with --machine: step times over rank counts, 1..4096 (doubling) or 1,2,6")
       ->type_name("LIST");
   app.add_flag("--weak", line.weak, "with --simulate: the batch grows with the ranks");
+  bool calibrate = false; // anything but --help goes to soybean_calibrate before the options are looked at
+  app.add_flag("--calibrate", calibrate,
+               "measures this machine (under mpirun: its links, too) and writes a machine file, --calibrate OUT.toml; "
+               "then no other option is taken but --threads and --precision");
   app.add_flag("--csv", line.csv, "with --simulate: comma-separated values instead of a table");
   try {
+    for (int i = 1; i < argc; ++i)
+      if (const std::string_view argument = argv[i]; argument == "--calibrate" || argument.starts_with("--calibrate="))
+        become_calibrate(argv);
     app.parse(argc, argv);
     app::finish(line.common);
     run(line);

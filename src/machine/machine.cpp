@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -28,8 +29,8 @@ double positive(const config::Table& table, std::string_view key, std::string_vi
   return value;
 }
 
-ByOperator read_by_operator(const config::Table& table, std::string_view unit) {
-  ByOperator values;
+/// The keys of a table, all operators.
+std::vector<std::string> operators_in(const config::Table& table) {
   for (const std::string& op : table.keys()) {
     if (!ops::exists(op)) {
       std::vector<std::string> known;
@@ -38,13 +39,39 @@ ByOperator read_by_operator(const config::Table& table, std::string_view unit) {
       table.reject(op, "an operator's name as key",
                    meant.empty() ? "src/ops/README.md lists them" : fmt::format("did you mean {}?", meant));
     }
-    values[op] = positive(table, op, unit);
   }
+  return table.keys();
+}
+
+ByOperator read_bandwidths(const config::Table& table) {
+  ByOperator values;
+  for (const std::string& op : operators_in(table)) values[op] = positive(table, op, "bytes/s");
   return values;
 }
 
+Curve read_curve(const config::Table& table, const std::string& op) {
+  if (!table.has_list(op)) return {{1, positive(table, op, "flop/s")}};
+  const std::vector<double> numbers = table.reals(op, config::required);
+  Curve curve;
+  bool good = !numbers.empty() && numbers.size() % 2 == 0;
+  for (std::size_t i = 0; good && i < numbers.size(); i += 2) {
+    const Point point{numbers[i], numbers[i + 1]};
+    good = point.flops > 0 && point.rate > 0;
+    if (good && !curve.empty()) {
+      const Point& before = curve.back();
+      good = point.flops > before.flops && point.rate / before.rate <= point.flops / before.flops * (1 + 1e-4);
+    }
+    curve.push_back(point);
+  }
+  if (!good)
+    table.reject(op, "a rate, or flops and rate in turn, by ascending flops",
+                 "rates may grow no faster than the flops, else more work would take less time");
+  return curve;
+}
+
 void check_below_peak(const config::Table& table, std::string_view key, double rate, double peak) {
-  if (rate > peak) table.reject(key, fmt::format("at most the peak, {:g}", peak), "no kernel is faster than that");
+  if (rate > peak * (1 + 1e-4))
+    table.reject(key, fmt::format("at most the peak, {:g}", peak), "no kernel is faster than that");
 }
 
 Rates read_rates(const config::Table& table) {
@@ -56,11 +83,13 @@ Rates read_rates(const config::Table& table) {
   rates.convolutions = positive(table, "convolutions", unit);
   rates.arithmetic = positive(table, "arithmetic", unit);
   rates.half = at_least(table, "half", 0, 0);
-  rates.operators = read_by_operator(table.table("operators"), unit);
+  const config::Table own = table.table("operators");
+  for (const std::string& op : operators_in(own)) rates.operators[op] = read_curve(own, op);
   check_below_peak(table, "products", rates.products, rates.peak);
   check_below_peak(table, "convolutions", rates.convolutions, rates.peak);
   check_below_peak(table, "arithmetic", rates.arithmetic, rates.peak);
-  for (const auto& [op, rate] : rates.operators) check_below_peak(table.table("operators"), op, rate, rates.peak);
+  for (const auto& [op, curve] : rates.operators)
+    for (const Point& point : curve) check_below_peak(own, op, point.rate, rates.peak);
   return rates;
 }
 
@@ -74,7 +103,7 @@ Processor read_processor(const config::Table& table) {
   processor.cache = at_least(table, "cache", 0, 0);
   processor.cache_bandwidth =
       at_least(table, "cache_bandwidth", processor.memory_bandwidth, processor.memory_bandwidth);
-  processor.bandwidths = read_by_operator(table.table("bandwidths"), "bytes/s");
+  processor.bandwidths = read_bandwidths(table.table("bandwidths"));
   bool any = false;
   for (const Precision precision : all_precisions) {
     const std::string_view key = to_string(precision);
@@ -141,10 +170,22 @@ std::string toml_string(std::string_view text) {
   return result + '"';
 }
 
-std::string table_of(std::string_view name, const ByOperator& values) {
+std::string text_of(double value) {
+  return number(value);
+}
+
+std::string text_of(const Curve& curve) {
+  if (curve.size() == 1) return number(curve[0].rate);
+  std::vector<std::string> numbers;
+  for (const Point& point : curve) numbers.insert(numbers.end(), {number(point.flops), number(point.rate)});
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+template<class Values>
+std::string table_of(std::string_view name, const Values& values) {
   if (values.empty()) return "";
   std::string text = fmt::format("\n[{}]\n", name);
-  for (const auto& [op, value] : values) text += fmt::format("{} = {}\n", op, number(value));
+  for (const auto& [op, value] : values) text += fmt::format("{} = {}\n", op, text_of(value));
   return text;
 }
 
@@ -175,6 +216,15 @@ Precision precision_of(DType dtype, bool tf32) {
 Work work_of(std::string_view op) {
   if (op.starts_with("conv")) return Work::convolutions;
   return op.starts_with("dense") ? Work::products : Work::arithmetic;
+}
+
+double rate_at(const Curve& curve, double flops) {
+  ensure(!curve.empty(), "a curve has a point");
+  std::size_t next = 0;
+  while (next < curve.size() && curve[next].flops < flops) ++next;
+  if (next == 0 || next == curve.size()) return curve[next == 0 ? 0 : next - 1].rate;
+  const Point &a = curve[next - 1], &b = curve[next];
+  return a.rate * std::pow(b.rate / a.rate, std::log(flops / a.flops) / std::log(b.flops / a.flops));
 }
 
 Machine parse_machine(const std::string& text, const std::string& file) {

@@ -25,12 +25,23 @@ Work work_of(std::string_view op);
 
 using ByOperator = std::map<std::string, double, std::less<>>;
 
+/// The rate of an operator by its flops: points by ascending flops, straight between them in logarithms, constant
+/// beyond. At least one point; rates grow no faster than the flops, so that more of them never take less time.
+struct Point {
+  double flops = 0, rate = 0;
+  bool operator==(const Point&) const = default;
+};
+using Curve = std::vector<Point>;
+double rate_at(const Curve& curve, double flops);
+
 /// Floating-point operations per second in one precision.
 struct Rates {
   double peak = 0; ///< of the data sheet; no other rate is above it. 0: there are none for this precision
   double products = 0, convolutions = 0, arithmetic = 0; ///< as kernels reach them
-  double half = 0;      ///< operations of a product or convolution that runs at half its rate (Hockney's n½)
-  ByOperator operators; ///< of operators with a rate of their own
+  /// Operations of a product or convolution that runs at half its rate (Hockney's n½); not of those with several
+  /// points.
+  double half = 0;
+  std::map<std::string, Curve, std::less<>> operators; ///< of operators with rates of their own
   bool operator==(const Rates&) const = default;
 };
 

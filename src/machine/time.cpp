@@ -214,19 +214,21 @@ double kernel_seconds(const Setting& setting, std::string_view op, const Amount&
   const Processor& p = setting.machine.processor;
   const Rates& rates = setting.machine.rates(setting.precision);
   const Work work = work_of(op);
+  const double share = setting.processor_share; // of a host: sizes are those of all its ranks together
   double rate = work == Work::products       ? rates.products
                 : work == Work::convolutions ? rates.convolutions
                                              : rates.arithmetic;
-  if (const auto own = rates.operators.find(op); own != rates.operators.end()) rate = own->second;
   double flops = amount.flops;
-  if (work != Work::arithmetic && flops > 0) flops += rates.half;
+  const auto own_rates = rates.operators.find(op);
+  if (own_rates != rates.operators.end()) rate = rate_at(own_rates->second, flops / share);
+  const bool by_size = own_rates != rates.operators.end() && own_rates->second.size() > 1;
+  if (work != Work::arithmetic && !by_size && flops > 0) flops += rates.half * share;
 
   double memory = p.memory_bandwidth, near = p.cache > 0 ? p.cache_bandwidth : memory;
   if (const auto own = p.bandwidths.find(op); own != p.bandwidths.end()) {
     memory = std::min(memory, own->second);
     near = std::min(near, own->second);
   }
-  const double share = setting.processor_share;
   const double fitting = std::min(amount.bytes, p.cache * share);
   const double moving = fitting / near + (amount.bytes - fitting) / memory;
   return p.launch + std::max(flops / rate, moving) / share;

@@ -38,7 +38,7 @@ TEST(Machine, IsReadFromItsFile) {
   EXPECT_FALSE(machine.processor.shared);
   EXPECT_EQ(machine.processor.bandwidths.at("max_pool_grad"), 5e8);
   EXPECT_EQ(machine.rates(Precision::fp32).products, 8e11);
-  EXPECT_EQ(machine.rates(Precision::fp32).operators.at("conv2d_grad_weight"), 4e11);
+  EXPECT_EQ(machine.rates(Precision::fp32).operators.at("conv2d_grad_weight"), Curve({{1, 4e11}}));
   EXPECT_EQ(machine.rates(Precision::tf32).peak, 0);
   ASSERT_EQ(machine.links.size(), 3);
   EXPECT_EQ(machine.links[1], (Link{"host", 4, 2e-6, 4e9, Per::all}));
@@ -50,6 +50,7 @@ TEST(Machine, ItsTextReadsBack) {
   machine.name = "a \"b\" \\";
   machine.processor.launch = 1.25e-6;
   machine.processor.shared = true;
+  machine.rates(Precision::fp32).operators["dense"] = {{1e6, 1e10}, {1e9, 4e11}};
 
   const Machine again = parse_machine(machine_text(machine, {"two", "notes"}), "m.toml");
 
@@ -84,6 +85,14 @@ TEST(Machine, FaultsOfItsFileAreNamed) {
        "than that"},
       {"conv2d_grad_weight", "conv2d_grad_weight = 2e12",
        "conv2d_grad_weight, got 2000000000000.0 (number) expected at most the peak"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e8]",
+       "conv2d_grad_weight, got [1000000.0, 1000000000.0, 100000000.0] (array) expected a rate, or flops and rate in "
+       "turn, by ascending "
+       "flops. "
+       "rates may grow no faster than the flops, else more work would take less time"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e8, 1e9, 1e6, 1e8]", "expected a rate, or flops and rate in turn"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 2e6, 3e9]", "rates may grow no faster than the flops"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e10, 2e12]", "expected at most the peak"},
       {"peak", "", "processor.fp32.peak, got nothing expected a number"},
       {"ranks = 4", "ranks = 3",
        "link[1].ranks, got 3 (integer) expected a multiple of the level below's, 2. levels are listed from inner to "
@@ -141,6 +150,16 @@ TEST(Machine, PlacesRanksHostByHost) {
   machine.links.back().ranks = 0;
   machine.ranks_per_host = 0;
   EXPECT_EQ(ranks_on_hosts(machine, 7), std::vector<int>({7}));
+}
+
+TEST(Machine, RatesBySize) {
+  const Curve curve = {{1e6, 1e9}, {1e8, 4e9}};
+  EXPECT_EQ(rate_at(curve, 10), 1e9);
+  EXPECT_EQ(rate_at(curve, 1e6), 1e9);
+  EXPECT_NEAR(rate_at(curve, 1e7), 2e9, 1);
+  EXPECT_NEAR(rate_at(curve, 1e8), 4e9, 1);
+  EXPECT_EQ(rate_at(curve, 1e12), 4e9);
+  EXPECT_EQ(rate_at({{5, 7}}, 1), 7);
 }
 
 TEST(Machine, KindsOfWork) {

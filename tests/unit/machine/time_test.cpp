@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace soybean::machine {
 namespace {
 
@@ -47,9 +49,21 @@ TEST(KernelSeconds, IsTheSlowerOfArithmeticAndMemory) {
   EXPECT_DOUBLE_EQ(kernel_seconds(one, "max_pool_grad", {1, 5000}), 1e-6 + 5000 / 5e8);
 }
 
+TEST(KernelSeconds, RatesOfAnOperatorMayDependOnTheSize) {
+  Machine machine = example();
+  machine.rates(Precision::fp32).operators["dense"] = {{1e6, 1e10}, {1e8, 1e11}};
+  EXPECT_DOUBLE_EQ(kernel_seconds(setting_of({}, machine), "dense", {1e6, 0}), 1e-6 + 1e6 / 1e10); // without `half`
+  EXPECT_NEAR(kernel_seconds(setting_of({}, machine), "dense", {1e7, 0}), 1e-6 + 1e7 / std::sqrt(1e21), 1e-9);
+  machine.processor.shared = true; // on four ranks: together they do 1e8
+  EXPECT_NEAR(kernel_seconds(setting_of({4}, machine), "dense", {2.5e7, 0}), 1e-6 + 4 * 2.5e7 / 1e11, 1e-9);
+}
+
 TEST(KernelSeconds, NeverFallsWithMoreWork) {
-  const Setting one = setting_of({});
-  for (const std::string_view op : {"dense", "conv2d", "relu", "max_pool_grad"}) {
+  Machine machine = example();
+  machine.rates(Precision::fp32).operators["conv2d_grad_input"] = {
+      {1e4, 1e9}, {1e6, 9.9e10}, {1e9, 5e10}, {1e10, 4e11}};
+  const Setting one = setting_of({}, machine);
+  for (const std::string_view op : {"dense", "conv2d", "relu", "max_pool_grad", "conv2d_grad_input"}) {
     double before = 0;
     for (double amount = 1; amount < 1e12; amount *= 1.7) {
       const double more_flops = kernel_seconds(one, op, {1.7 * amount, amount});

@@ -1,0 +1,244 @@
+#include "calibrate/measure.hpp"
+
+#include "base/error.hpp"
+#include "calibrate/networks.hpp"
+#include "comm/mpi_session.hpp"
+#include "device/arena.hpp"
+#include "ops/operator.hpp"
+#include "plan/planner.hpp"
+#include "program/program.hpp"
+#include "runtime/executor.hpp"
+#include "runtime/initialise.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <limits>
+#include <memory>
+
+namespace soybean::calibrate {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Seconds of one call: the fastest of a few samples, each of as many calls as take a few milliseconds.
+template<class Call>
+double seconds_of(const device::Exec& exec, const Call& call) {
+  constexpr double sample_seconds = 0.003;
+  constexpr int samples = 4;
+  call(); // sets up
+  exec.fence();
+  std::int64_t calls = 1;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (int taken = 0; taken < samples;) {
+    const double begin = now();
+    for (std::int64_t i = 0; i < calls; ++i) call();
+    exec.fence();
+    const double seconds = now() - begin;
+    if (seconds < sample_seconds && calls < 1 << 16) {
+      calls *= 2;
+      continue;
+    }
+    fastest = std::min(fastest, seconds / static_cast<double>(calls));
+    ++taken;
+  }
+  return fastest;
+}
+
+/// One network on this rank alone, its inputs filled.
+class Bench {
+public:
+  Bench(const graph::Graph& graph, const device::Exec& exec)
+      : graph_(graph),
+        self_(comm::make_self_comm()),
+        executor_(graph, {program_of(graph)}, {exec, *self_, {}, 0, false}) {
+    runtime::initialise_parameters(graph, executor_, 1);
+    for (const runtime::Block& block : executor_.fed()) fill(block);
+    executor_.run(0);
+  }
+
+  runtime::Executor& executor() { return executor_; }
+
+private:
+  static program::Program program_of(const graph::Graph& graph) {
+    program::Program program = program::lower(graph, plan::make_plan(graph, {}, {}), program::Mode::train);
+    program::run_passes(graph, program, {"fuse"}); // each node a kernel of its own
+    return program;
+  }
+
+  /// Numbers in [-1, 1) for inputs, classes of 0, equal weights, a rate of 0: the weights stay as they are.
+  void fill(const runtime::Block& block) {
+    const graph::Tensor& tensor = graph_.tensors[block.tensor];
+    const std::int64_t count = volume(block.view.box);
+    std::vector<double> values(static_cast<std::size_t>(count), 0);
+    if (tensor.role == graph::Role::input)
+      for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<double>((i * 7919) % 2000) / 1000 - 1;
+    if (tensor.role == graph::Role::sample_weight)
+      std::fill(values.begin(), values.end(), 1 / static_cast<double>(tensor.shape[0]));
+    if (tensor.role == graph::Role::hyper && count > 1) std::fill(values.begin() + 1, values.end(), 1.0);
+    if (tensor.dtype == DType::i32) return feed<std::int32_t>(block, values);
+    if (tensor.dtype == DType::f64) return feed<double>(block, values);
+    feed<float>(block, values);
+  }
+
+  template<class T>
+  void feed(const runtime::Block& block, const std::vector<double>& values) {
+    const std::vector<T> typed(values.begin(), values.end());
+    executor_.feed(block, typed.data());
+  }
+
+  const graph::Graph& graph_;
+  std::unique_ptr<comm::Comm> self_;
+  runtime::Executor executor_;
+};
+
+/// Seconds of a collective: from a common start to its end on the last rank, the fastest of a few.
+double collective_seconds(const device::Exec& exec, comm::Comm& comm, const comm::Collective& collective) {
+  constexpr int repeats = 8;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < repeats; ++i) {
+    comm.barrier();
+    const double begin = now();
+    comm.wait(comm.start(collective, exec));
+    exec.fence();
+    fastest = std::min(fastest, comm::max(comm, now() - begin));
+  }
+  return fastest;
+}
+
+constexpr std::int64_t large_count = 4 << 20; // floats
+
+/// An all-reduce of floats, all groups at the same time, with its memory.
+class AllReduce {
+public:
+  AllReduce(const device::Exec& exec, comm::Comm& comm, std::vector<int> group, std::int64_t count)
+      : data_(exec, 4 * count) {
+    collective_.kind = comm::Kind::all_reduce;
+    collective_.group = std::move(group);
+    collective_.send = collective_.recv = data_.data();
+    collective_.counts = {count};
+    collective_.label = "calibration";
+    scratch_ = device::Arena(exec, std::max<std::int64_t>(64, comm.scratch_bytes(collective_)));
+    collective_.scratch = scratch_.data();
+    comm.prepare({collective_.group});
+  }
+  const comm::Collective& collective() const { return collective_; }
+
+private:
+  device::Arena data_, scratch_;
+  comm::Collective collective_;
+};
+
+struct GroupSpeed {
+  double latency, bytes_per_second; ///< of a round; that each rank sends
+};
+
+GroupSpeed measure_group(const device::Exec& exec, comm::Comm& comm, const std::vector<int>& group) {
+  const auto members = static_cast<double>(group.size());
+  const AllReduce small(exec, comm, group, 2), large(exec, comm, group, large_count);
+  const double rounds = 2 * static_cast<double>(std::bit_width(group.size() - 1));
+  const double latency = collective_seconds(exec, comm, small.collective()) / rounds;
+  const double seconds = collective_seconds(exec, comm, large.collective());
+  const double sent = 2 * (members - 1) / members * 4 * large_count;
+  return {latency, sent / std::max(seconds - 2 * (members - 1) * latency, 0.5 * seconds)};
+}
+
+} // namespace
+
+std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exec& exec, comm::Comm& comm,
+                                    std::string_view only) {
+  Bench bench(graph, exec);
+  const program::Program& program = bench.executor().program(0);
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const program::Instruction& instruction = program.instructions[i];
+    if (instruction.kind != program::Kind::compute) continue;
+    const graph::Node& node = graph.nodes[instruction.node];
+    if (!only.empty() && node.op != only) continue;
+    const machine::Amount amount = machine::amount(graph, node, ops::form(graph, node), {}, {});
+    if (amount.flops == 0 && program.buffers[instruction.outputs[0]].alias == instruction.inputs[0]) continue;
+    comm.barrier();
+    const double seconds = seconds_of(exec, [&] { bench.executor().compute(0, i); });
+    samples.push_back({node.op, amount, comm::sum(comm, seconds) / comm.size()});
+  }
+  return samples;
+}
+
+std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& comm,
+                                         const std::vector<std::string>& hosts) {
+  const std::vector<int> on_hosts = comm::ranks_per_host(hosts);
+  const int each = on_hosts.front();
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+    if (on_hosts[rank / each >= on_hosts.size() ? 0 : rank / each] != each || hosts[rank] != hosts[rank / each * each])
+      fail("--calibrate: ranks, got {} on {} hosts in mixed order or unequal numbers expected equally many on each, "
+           "host "
+           "by host. start it with mpirun --map-by ppr:N:node --rank-by slot",
+           hosts.size(), on_hosts.size());
+  std::vector<machine::Link> links;
+  const int mine = comm.rank() / each;
+  if (each > 1) {
+    std::vector<int> group;
+    for (int r = 0; r < each; ++r) group.push_back(mine * each + r);
+    const GroupSpeed speed = measure_group(exec, comm, group);
+    const bool bus = !exec.on_device(); // the ranks' messages share the host's memory
+    links.push_back({.name = bus ? "shared memory" : "devices of a host",
+                     .ranks = on_hosts.size() > 1 ? each : 0,
+                     .latency = speed.latency,
+                     .bandwidth = speed.bytes_per_second * (bus ? each : 1),
+                     .per = bus ? machine::Per::all : machine::Per::rank});
+  }
+  if (on_hosts.size() > 1) {
+    std::vector<int> group;
+    for (std::size_t host = 0; host < on_hosts.size(); ++host)
+      group.push_back(static_cast<int>(host) * each + comm.rank() % each);
+    const GroupSpeed speed = measure_group(exec, comm, group);
+    links.push_back({.name = "network",
+                     .ranks = 0,
+                     .latency = speed.latency,
+                     .bandwidth = speed.bytes_per_second * each,
+                     .per = machine::Per::group});
+  }
+  return links;
+}
+
+double measure_overlap(const device::Exec& exec, comm::Comm& comm) {
+  if (comm.size() == 1) return 0;
+  std::vector<int> everyone;
+  for (int rank = 0; rank < comm.size(); ++rank) everyone.push_back(rank);
+  const AllReduce all(exec, comm, everyone, large_count);
+  const double alone = collective_seconds(exec, comm, all.collective());
+  const graph::Graph graph = network({4, 16, 16, 64}, DType::f32);
+  Bench bench(graph, exec);
+  const double step = comm::max(comm, seconds_of(exec, [&] { bench.executor().run(0); }));
+  const int steps = std::max(1, static_cast<int>(alone / step + 0.5)); // about as long as the all-reduce
+  const program::Program& program = bench.executor().program(0);
+  const auto compute = [&](bool poll) {
+    for (int s = 0; s < steps; ++s)
+      for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+        if (program.instructions[i].kind != program::Kind::compute) continue;
+        bench.executor().compute(0, i);
+        if (poll) comm.poll();
+      }
+    exec.fence();
+  };
+  double kernels = std::numeric_limits<double>::infinity(), both = kernels;
+  constexpr int repeats = 5;
+  for (int i = 0; i < repeats; ++i) {
+    comm.barrier();
+    double begin = now();
+    compute(false);
+    kernels = std::min(kernels, comm::max(comm, now() - begin));
+    comm.barrier();
+    begin = now();
+    const comm::Token token = comm.start(all.collective(), exec);
+    compute(true);
+    comm.wait(token);
+    exec.fence();
+    both = std::min(both, comm::max(comm, now() - begin));
+  }
+  return std::clamp((alone + kernels - both) / std::min(alone, kernels), 0.0, 1.0);
+}
+
+} // namespace soybean::calibrate
