@@ -155,6 +155,17 @@ void print_json(const Job& job, const plan::Plan& plan, double seconds, const ma
   fmt::print("{}", plan::to_json(job.graph, report));
 }
 
+void print_prediction(const Job& job, const plan::Plan& plan, const machine::Setting& setting) {
+  const plan::Plan data = data_plan(job, plan);
+  const program::Program program = program_of(job, plan);
+  fmt::print("\n{}", simulate::report(setting, job.graph, job.config.data.batch,
+                                      simulate::predict(setting, job.graph, plan, program),
+                                      simulate::predict(setting, job.graph, data, program_of(job, data))));
+  const std::int64_t needed = peak_memory(job, program), there = setting.machine.memory;
+  fmt::print("  buffers of the fullest rank take {} of the machine's {}{}\n", plan::bytes_text(needed),
+             plan::bytes_text(there), needed > there ? ": they do not fit" : "");
+}
+
 void plan_once(const CommandLine& line, const machine::Machine* machine) {
   const Job job = read_job(line, line.ranks, machine);
   program::check_passes(job.config.parallel.skip_passes);
@@ -167,12 +178,7 @@ void plan_once(const CommandLine& line, const machine::Machine* machine) {
   if (line.common.json) return print_json(job, plan, seconds, setting ? &*setting : nullptr);
   const bool pinned = !job.config.parallel.pins.empty();
   fmt::print("{}{}", plan::report(job.graph, plan, pinned), frontend::shapes_note(job.graph));
-  if (setting) {
-    const plan::Plan data = data_plan(job, plan);
-    fmt::print("\n{}", simulate::report(*setting, job.graph, job.config.data.batch,
-                                        simulate::predict(*setting, job.graph, plan, program_of(job, plan)),
-                                        simulate::predict(*setting, job.graph, data, program_of(job, data))));
-  }
+  if (setting) print_prediction(job, plan, *setting);
   if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan, setting ? &*setting : nullptr), pinned));
   if (!line.plan_out.empty()) fmt::print("\nwrote {}\n", line.plan_out);
 }

@@ -68,6 +68,13 @@ class Plan(Case):
         self.assertIn(f"{1e3 * time['seconds']:.3f} ms", text)
         self.assertIn(f"predicted on p2.8xlarge, 8 GK210: {1e3 * time['seconds']:.2f} ms per step", text)
 
+    def test_what_does_not_fit_a_machine_is_said(self):
+        for batch, fits in ((256, True), (65536, False)):
+            text = self.plan(INPUTS / "alexnet.toml", "--ranks", 8, "--machine", "p2.8xlarge", "--set",
+                             f"data.batch={batch}").stdout
+            self.assertRegex(text, r"buffers of the fullest rank take [0-9.]+ MB of the machine's 11500\.00 MB"
+                             + (r"\n" if fits else ": they do not fit"))
+
     def test_slower_links_take_longer(self):
         model, machine = self.model(), INPUTS / "machines" / "p2.8xlarge.toml"
         slow = self.folder / "slow.toml"
