@@ -28,7 +28,8 @@ std::vector<Sample> measure_networks(const device::Exec& exec, comm::Comm& comm,
   for (const NetworkSize& size : sizes) add(network(size, precision));
   for (const char* optimizer : {"adam", "rmsprop", "lars", "lamb"})
     add(optimizer_network(optimizer, dense_width / 2, precision));
-  add(dense_network(dense_width / 4, dense_width, precision));
+  for (const std::int64_t width : {dense_width / 8, dense_width / 4, dense_width})
+    add(dense_network(std::max(width / 4, std::min<std::int64_t>(width, 64)), width, precision));
   return samples;
 }
 

@@ -69,32 +69,12 @@ double memory_rate(const Processor& processor, double bytes) {
   return bytes / (fitting / processor.cache_bandwidth + (bytes - fitting) / processor.memory_bandwidth);
 }
 
-void fit_bandwidths(Processor& processor, const std::vector<Sample>& kernels) {
-  constexpr double well_below = 0.8;
-  for (const auto& [op, samples] : by_operator(kernels)) {
-    if (machine::work_of(op) != Work::arithmetic) continue;
-    std::vector<double> own, of_memory;
-    for (const Sample& sample : samples) {
-      if (sample.seconds < 2 * processor.launch || sample.amount.bytes == 0) continue;
-      own.push_back(sample.amount.bytes / work_seconds(sample, processor.launch));
-      of_memory.push_back(memory_rate(processor, sample.amount.bytes));
-    }
-    if (!own.empty() && median(own, 0) < well_below * median(of_memory, 0)) processor.bandwidths[op] = median(own, 0);
-  }
-}
-
-/// Of one operator: the rates of its samples, those left out that memory limits (where that leaves any), by sizes a
-/// factor of four apart.
-machine::Curve fit_curve(const Processor& processor, const std::vector<Sample>& samples) {
-  const auto limited = [&](const Sample& s) {
-    return s.amount.bytes / memory_rate(processor, s.amount.bytes) > work_seconds(s, processor.launch) / 2;
-  };
-  const bool all = std::all_of(samples.begin(), samples.end(), limited);
+/// Rates by sizes a factor of four apart, the median of each. No sample is too fast, some are too slow: a smaller size
+/// takes no longer than the next one.
+machine::Curve curve_of(const std::vector<machine::Point>& samples) {
   std::map<int, std::vector<machine::Point>> sizes;
-  for (const Sample& sample : samples)
-    if (sample.amount.flops > 0 && (all || !limited(sample)))
-      sizes[static_cast<int>(std::floor(std::log2(sample.amount.flops) / 2))].push_back(
-          {sample.amount.flops, sample.amount.flops / work_seconds(sample, processor.launch)});
+  for (const machine::Point& sample : samples)
+    sizes[static_cast<int>(std::floor(std::log2(sample.size) / 2))].push_back(sample);
   machine::Curve curve;
   for (auto& [size, points] : sizes) {
     const auto middle = points.begin() + static_cast<std::ptrdiff_t>(points.size() / 2);
@@ -102,10 +82,38 @@ machine::Curve fit_curve(const Processor& processor, const std::vector<Sample>& 
                      [](const machine::Point& a, const machine::Point& b) { return a.rate < b.rate; });
     curve.push_back(*middle);
   }
-  // No sample is too fast, some are too slow: a smaller size takes no longer than the next one.
   for (std::size_t i = curve.size(); i-- > 1;)
-    curve[i - 1].rate = std::max(curve[i - 1].rate, curve[i].rate * curve[i - 1].flops / curve[i].flops);
+    curve[i - 1].rate = std::max(curve[i - 1].rate, curve[i].rate * curve[i - 1].size / curve[i].size);
   return curve;
+}
+
+/// Of operators that memory alone does not explain.
+void fit_bandwidths(Processor& processor, const std::vector<Sample>& kernels) {
+  constexpr double well_below = 0.9;
+  for (const auto& [op, samples] : by_operator(kernels)) {
+    if (machine::work_of(op) != Work::arithmetic) continue;
+    std::vector<machine::Point> points;
+    bool below = false;
+    for (const Sample& sample : samples) {
+      if (sample.seconds < 1.25 * processor.launch || sample.amount.bytes == 0) continue;
+      points.push_back({sample.amount.bytes, sample.amount.bytes / work_seconds(sample, processor.launch)});
+      below = below || points.back().rate < well_below * memory_rate(processor, sample.amount.bytes);
+    }
+    if (below) processor.bandwidths[op] = curve_of(points);
+  }
+}
+
+/// Of one operator: the rates of its samples, those left out that memory limits (where that leaves any).
+machine::Curve fit_curve(const Processor& processor, const std::vector<Sample>& samples) {
+  const auto limited = [&](const Sample& s) {
+    return s.amount.bytes / memory_rate(processor, s.amount.bytes) > work_seconds(s, processor.launch) / 2;
+  };
+  const bool all = std::all_of(samples.begin(), samples.end(), limited);
+  std::vector<machine::Point> points;
+  for (const Sample& sample : samples)
+    if (sample.amount.flops > 0 && (all || !limited(sample)))
+      points.push_back({sample.amount.flops, sample.amount.flops / work_seconds(sample, processor.launch)});
+  return curve_of(points);
 }
 
 Rates fit_products(const Processor& processor, const std::vector<Sample>& kernels) {
@@ -151,11 +159,14 @@ Rates fit_rates(const Processor& processor, const std::vector<Sample>& kernels) 
 Processor of_host(Processor each, int ranks) {
   each.shared = true;
   for (double* value : {&each.memory_bandwidth, &each.cache, &each.cache_bandwidth}) *value *= ranks;
-  for (auto& [op, bandwidth] : each.bandwidths) bandwidth *= ranks;
+  const auto enlarge = [&](machine::ByOperator& curves) {
+    for (auto& [op, curve] : curves)
+      for (machine::Point& point : curve) point = {point.size * ranks, point.rate * ranks};
+  };
+  enlarge(each.bandwidths);
   for (Rates& rates : each.rates) {
     for (double* value : {&rates.peak, &rates.products, &rates.convolutions, &rates.arithmetic}) *value *= ranks;
-    for (auto& [op, curve] : rates.operators)
-      for (machine::Point& point : curve) point = {point.flops * ranks, point.rate * ranks};
+    enlarge(rates.operators);
   }
   return each;
 }

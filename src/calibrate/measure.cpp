@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <limits>
 #include <memory>
 
 namespace soybean::calibrate {
@@ -23,28 +22,32 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Seconds of one call: the fastest of a few samples, each of as many calls as take a few milliseconds.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Seconds of one call: the median of a few samples, each of as many calls as take a few milliseconds.
 template<class Call>
 double seconds_of(const device::Exec& exec, const Call& call) {
   constexpr double sample_seconds = 0.003;
-  constexpr int samples = 4;
+  constexpr std::size_t samples = 5;
   call(); // sets up
   exec.fence();
   std::int64_t calls = 1;
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int taken = 0; taken < samples;) {
+  std::vector<double> taken;
+  while (taken.size() < samples) {
     const double begin = now();
     for (std::int64_t i = 0; i < calls; ++i) call();
     exec.fence();
     const double seconds = now() - begin;
-    if (seconds < sample_seconds && calls < 1 << 16) {
+    if (seconds < sample_seconds && calls < 1 << 16)
       calls *= 2;
-      continue;
-    }
-    fastest = std::min(fastest, seconds / static_cast<double>(calls));
-    ++taken;
+    else
+      taken.push_back(seconds / static_cast<double>(calls));
   }
-  return fastest;
+  return median(std::move(taken));
 }
 
 /// One network on this rank alone, its inputs filled.
@@ -61,7 +64,39 @@ public:
 
   runtime::Executor& executor() { return executor_; }
 
+  /// Seconds of every instruction. On the host in the course of whole steps, so that each finds the caches as the
+  /// others left them; on an accelerator, where kernels are queued, one by one.
+  std::vector<double> instruction_seconds(const device::Exec& exec) {
+    return exec.on_device() ? one_by_one(exec) : in_steps();
+  }
+
 private:
+  std::vector<double> one_by_one(const device::Exec& exec) {
+    const std::vector<program::Instruction>& all = executor_.program(0).instructions;
+    std::vector<double> seconds(all.size(), 0);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].kind == program::Kind::compute) seconds[i] = seconds_of(exec, [&] { executor_.compute(0, i); });
+    return seconds;
+  }
+
+  std::vector<double> in_steps() {
+    constexpr double enough_seconds = 0.5;
+    constexpr int warm_up = 2, least = 7, most = 200;
+    const std::vector<runtime::Work>& work = executor_.profile(0).instructions;
+    std::vector<std::vector<double>> taken(work.size());
+    const double begin = now();
+    for (int step = 0; step < warm_up + most && (step < warm_up + least || now() - begin < enough_seconds); ++step) {
+      const std::vector<runtime::Work> before = work;
+      executor_.run(0);
+      if (step < warm_up) continue;
+      for (std::size_t i = 0; i < work.size(); ++i)
+        taken[i].push_back(work[i].computing_seconds - before[i].computing_seconds);
+    }
+    std::vector<double> seconds;
+    for (std::vector<double>& values : taken) seconds.push_back(median(std::move(values)));
+    return seconds;
+  }
+
   static program::Program program_of(const graph::Graph& graph) {
     program::Program program = program::lower(graph, plan::make_plan(graph, {}, {}), program::Mode::train);
     program::run_passes(graph, program, {"fuse"}); // each node a kernel of its own
@@ -94,18 +129,18 @@ private:
   runtime::Executor executor_;
 };
 
-/// Seconds of a collective: from a common start to its end on the last rank, the fastest of a few.
+/// Seconds of a collective: from a common start to its end on the last rank, the median of a few.
 double collective_seconds(const device::Exec& exec, comm::Comm& comm, const comm::Collective& collective) {
-  constexpr int repeats = 8;
-  double fastest = std::numeric_limits<double>::infinity();
+  constexpr int repeats = 9;
+  std::vector<double> taken;
   for (int i = 0; i < repeats; ++i) {
     comm.barrier();
     const double begin = now();
     comm.wait(comm.start(collective, exec));
     exec.fence();
-    fastest = std::min(fastest, comm::max(comm, now() - begin));
+    taken.push_back(comm::max(comm, now() - begin));
   }
-  return fastest;
+  return median(std::move(taken));
 }
 
 constexpr std::int64_t large_count = 4 << 20; // floats
@@ -150,6 +185,8 @@ GroupSpeed measure_group(const device::Exec& exec, comm::Comm& comm, const std::
 std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exec& exec, comm::Comm& comm,
                                     std::string_view only) {
   Bench bench(graph, exec);
+  comm.barrier();
+  const std::vector<double> seconds = bench.instruction_seconds(exec);
   const program::Program& program = bench.executor().program(0);
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
@@ -159,9 +196,7 @@ std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exe
     if (!only.empty() && node.op != only) continue;
     const machine::Amount amount = machine::amount(graph, node, ops::form(graph, node), {}, {});
     if (amount.flops == 0 && program.buffers[instruction.outputs[0]].alias == instruction.inputs[0]) continue;
-    comm.barrier();
-    const double seconds = seconds_of(exec, [&] { bench.executor().compute(0, i); });
-    samples.push_back({node.op, amount, comm::sum(comm, seconds) / comm.size()});
+    samples.push_back({node.op, amount, comm::sum(comm, seconds[i]) / comm.size()});
   }
   return samples;
 }
@@ -223,21 +258,22 @@ double measure_overlap(const device::Exec& exec, comm::Comm& comm) {
       }
     exec.fence();
   };
-  double kernels = std::numeric_limits<double>::infinity(), both = kernels;
+  std::vector<double> apart, together;
   constexpr int repeats = 5;
   for (int i = 0; i < repeats; ++i) {
     comm.barrier();
     double begin = now();
     compute(false);
-    kernels = std::min(kernels, comm::max(comm, now() - begin));
+    apart.push_back(comm::max(comm, now() - begin));
     comm.barrier();
     begin = now();
     const comm::Token token = comm.start(all.collective(), exec);
     compute(true);
     comm.wait(token);
     exec.fence();
-    both = std::min(both, comm::max(comm, now() - begin));
+    together.push_back(comm::max(comm, now() - begin));
   }
+  const double kernels = median(std::move(apart)), both = median(std::move(together));
   return std::clamp((alone + kernels - both) / std::min(alone, kernels), 0.0, 1.0);
 }
 

@@ -12,8 +12,8 @@
 
 namespace soybean::calibrate {
 
-/// Every kernel of the network's training step on this rank alone, or only those of one operator. Seconds are the
-/// fastest of a few samples, on average over the ranks. Collective.
+/// Every kernel of the network's training step on this rank alone, or only those of one operator. Seconds are
+/// medians, on average over the ranks. Collective.
 std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exec& exec, comm::Comm& comm,
                                     std::string_view only = "");
 

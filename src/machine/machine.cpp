@@ -15,6 +15,7 @@
 namespace soybean::machine {
 namespace {
 
+constexpr double rounding = 1e-4; ///< of numbers written by machine_text
 constexpr std::array<Precision, precisions> all_precisions{Precision::fp64, Precision::fp32, Precision::tf32};
 
 double at_least(const config::Table& table, std::string_view key, std::optional<double> fallback, double low) {
@@ -43,34 +44,34 @@ std::vector<std::string> operators_in(const config::Table& table) {
   return table.keys();
 }
 
-ByOperator read_bandwidths(const config::Table& table) {
-  ByOperator values;
-  for (const std::string& op : operators_in(table)) values[op] = positive(table, op, "bytes/s");
-  return values;
-}
-
-Curve read_curve(const config::Table& table, const std::string& op) {
-  if (!table.has_list(op)) return {{1, positive(table, op, "flop/s")}};
+Curve read_curve(const config::Table& table, const std::string& op, std::string_view unit) {
+  if (!table.has_list(op)) return {{1, positive(table, op, unit)}};
   const std::vector<double> numbers = table.reals(op, config::required);
   Curve curve;
   bool good = !numbers.empty() && numbers.size() % 2 == 0;
   for (std::size_t i = 0; good && i < numbers.size(); i += 2) {
     const Point point{numbers[i], numbers[i + 1]};
-    good = point.flops > 0 && point.rate > 0;
+    good = point.size > 0 && point.rate > 0;
     if (good && !curve.empty()) {
       const Point& before = curve.back();
-      good = point.flops > before.flops && point.rate / before.rate <= point.flops / before.flops * (1 + 1e-4);
+      good = point.size > before.size && point.rate / before.rate <= point.size / before.size * (1 + rounding);
     }
     curve.push_back(point);
   }
   if (!good)
-    table.reject(op, "a rate, or flops and rate in turn, by ascending flops",
-                 "rates may grow no faster than the flops, else more work would take less time");
+    table.reject(op, "a rate, or size and rate in turn, by ascending sizes",
+                 "rates may grow no faster than sizes, else more work would take less time");
   return curve;
 }
 
+ByOperator read_by_operator(const config::Table& table, std::string_view unit) {
+  ByOperator curves;
+  for (const std::string& op : operators_in(table)) curves[op] = read_curve(table, op, unit);
+  return curves;
+}
+
 void check_below_peak(const config::Table& table, std::string_view key, double rate, double peak) {
-  if (rate > peak * (1 + 1e-4))
+  if (rate > peak * (1 + rounding))
     table.reject(key, fmt::format("at most the peak, {:g}", peak), "no kernel is faster than that");
 }
 
@@ -84,7 +85,7 @@ Rates read_rates(const config::Table& table) {
   rates.arithmetic = positive(table, "arithmetic", unit);
   rates.half = at_least(table, "half", 0, 0);
   const config::Table own = table.table("operators");
-  for (const std::string& op : operators_in(own)) rates.operators[op] = read_curve(own, op);
+  rates.operators = read_by_operator(own, unit);
   check_below_peak(table, "products", rates.products, rates.peak);
   check_below_peak(table, "convolutions", rates.convolutions, rates.peak);
   check_below_peak(table, "arithmetic", rates.arithmetic, rates.peak);
@@ -103,7 +104,7 @@ Processor read_processor(const config::Table& table) {
   processor.cache = at_least(table, "cache", 0, 0);
   processor.cache_bandwidth =
       at_least(table, "cache_bandwidth", processor.memory_bandwidth, processor.memory_bandwidth);
-  processor.bandwidths = read_bandwidths(table.table("bandwidths"));
+  processor.bandwidths = read_by_operator(table.table("bandwidths"), "bytes/s");
   bool any = false;
   for (const Precision precision : all_precisions) {
     const std::string_view key = to_string(precision);
@@ -170,19 +171,14 @@ std::string toml_string(std::string_view text) {
   return result + '"';
 }
 
-std::string text_of(double value) {
-  return number(value);
-}
-
 std::string text_of(const Curve& curve) {
   if (curve.size() == 1) return number(curve[0].rate);
   std::vector<std::string> numbers;
-  for (const Point& point : curve) numbers.insert(numbers.end(), {number(point.flops), number(point.rate)});
+  for (const Point& point : curve) numbers.insert(numbers.end(), {number(point.size), number(point.rate)});
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
-template<class Values>
-std::string table_of(std::string_view name, const Values& values) {
+std::string table_of(std::string_view name, const ByOperator& values) {
   if (values.empty()) return "";
   std::string text = fmt::format("\n[{}]\n", name);
   for (const auto& [op, value] : values) text += fmt::format("{} = {}\n", op, text_of(value));
@@ -218,13 +214,13 @@ Work work_of(std::string_view op) {
   return op.starts_with("dense") ? Work::products : Work::arithmetic;
 }
 
-double rate_at(const Curve& curve, double flops) {
+double rate_at(const Curve& curve, double size) {
   ensure(!curve.empty(), "a curve has a point");
   std::size_t next = 0;
-  while (next < curve.size() && curve[next].flops < flops) ++next;
+  while (next < curve.size() && curve[next].size < size) ++next;
   if (next == 0 || next == curve.size()) return curve[next == 0 ? 0 : next - 1].rate;
   const Point &a = curve[next - 1], &b = curve[next];
-  return a.rate * std::pow(b.rate / a.rate, std::log(flops / a.flops) / std::log(b.flops / a.flops));
+  return a.rate * std::pow(b.rate / a.rate, std::log(size / a.size) / std::log(b.size / a.size));
 }
 
 Machine parse_machine(const std::string& text, const std::string& file) {

@@ -23,16 +23,15 @@ Precision precision_of(DType dtype, bool tf32);
 enum class Work : std::uint8_t { products, convolutions, arithmetic };
 Work work_of(std::string_view op);
 
-using ByOperator = std::map<std::string, double, std::less<>>;
-
-/// The rate of an operator by its flops: points by ascending flops, straight between them in logarithms, constant
-/// beyond. At least one point; rates grow no faster than the flops, so that more of them never take less time.
+/// A rate by the size of the work: points by ascending size, straight between them in logarithms, constant beyond. At
+/// least one point; rates grow no faster than sizes, so that more work never takes less time.
 struct Point {
-  double flops = 0, rate = 0;
+  double size = 0, rate = 0; ///< flops and flop/s, or bytes and bytes/s
   bool operator==(const Point&) const = default;
 };
 using Curve = std::vector<Point>;
-double rate_at(const Curve& curve, double flops);
+double rate_at(const Curve& curve, double size);
+using ByOperator = std::map<std::string, Curve, std::less<>>;
 
 /// Floating-point operations per second in one precision.
 struct Rates {
@@ -41,7 +40,7 @@ struct Rates {
   /// Operations of a product or convolution that runs at half its rate (Hockney's n½); not of those with several
   /// points.
   double half = 0;
-  std::map<std::string, Curve, std::less<>> operators; ///< of operators with rates of their own
+  ByOperator operators; ///< of operators with rates of their own, by flops
   bool operator==(const Rates&) const = default;
 };
 
@@ -52,7 +51,7 @@ struct Processor {
   double memory_bandwidth = 0; ///< bytes/s, read and written together, as element-wise kernels reach it
   double cache = 0;            ///< bytes; operands of a kernel that fit in it move at cache_bandwidth. 0: none
   double cache_bandwidth = 0;
-  ByOperator bandwidths; ///< bytes/s of operators whose kernels reach no more than that
+  ByOperator bandwidths; ///< bytes/s of operators whose kernels reach no more than that, by bytes
   std::array<Rates, precisions> rates;
   bool operator==(const Processor&) const = default;
 };

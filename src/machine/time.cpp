@@ -224,13 +224,11 @@ double kernel_seconds(const Setting& setting, std::string_view op, const Amount&
   const bool by_size = own_rates != rates.operators.end() && own_rates->second.size() > 1;
   if (work != Work::arithmetic && !by_size && flops > 0) flops += rates.half * share;
 
-  double memory = p.memory_bandwidth, near = p.cache > 0 ? p.cache_bandwidth : memory;
-  if (const auto own = p.bandwidths.find(op); own != p.bandwidths.end()) {
-    memory = std::min(memory, own->second);
-    near = std::min(near, own->second);
-  }
+  const double near = p.cache > 0 ? p.cache_bandwidth : p.memory_bandwidth;
   const double fitting = std::min(amount.bytes, p.cache * share);
-  const double moving = fitting / near + (amount.bytes - fitting) / memory;
+  double moving = fitting / near + (amount.bytes - fitting) / p.memory_bandwidth;
+  if (const auto own = p.bandwidths.find(op); own != p.bandwidths.end())
+    moving = std::max(moving, amount.bytes / rate_at(own->second, amount.bytes / share));
   return p.launch + std::max(flops / rate, moving) / share;
 }
 

@@ -12,7 +12,7 @@ using machine::Precision;
 
 machine::Processor known() {
   machine::Processor p{.launch = 2e-6, .memory_bandwidth = 1e10, .cache = 1 << 20, .cache_bandwidth = 8e10};
-  p.bandwidths["lrn"] = 5e8;
+  p.bandwidths["lrn"] = {{1e5, 5e8}, {1e6, 1e9}};
   machine::Rates& rates = p.rates[static_cast<std::size_t>(Precision::fp32)];
   rates = {.peak = 2e11, .products = 1e11, .convolutions = 2e11, .arithmetic = 2e11};
   rates.operators["dense"] = {{1e6, 2e10}, {1e9, 1e11}};
@@ -59,7 +59,8 @@ TEST(Fit, FindsAKnownProcessorAgain) {
   EXPECT_NEAR(found.cache_bandwidth, 8e10, 2e9);
   EXPECT_GE(found.cache, 1 << 20);
   EXPECT_LE(found.cache, 1 << 22);
-  EXPECT_NEAR(found.bandwidths.at("lrn"), 5e8, 1e7);
+  EXPECT_NEAR(found.bandwidths.at("lrn").back().rate, 1e9, 2e7);
+  EXPECT_NEAR(found.bandwidths.at("lrn").front().rate, 5e8, 1e7);
   EXPECT_FALSE(found.bandwidths.contains("relu"));
   const machine::Rates& rates = found.rates[static_cast<std::size_t>(Precision::fp32)];
   EXPECT_NEAR(rates.convolutions, 2e11, 5e9);

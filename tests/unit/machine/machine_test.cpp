@@ -36,7 +36,7 @@ TEST(Machine, IsReadFromItsFile) {
   EXPECT_EQ(machine.memory, 8'000'000'000);
   EXPECT_EQ(machine.overlap, 0.5);
   EXPECT_FALSE(machine.processor.shared);
-  EXPECT_EQ(machine.processor.bandwidths.at("max_pool_grad"), 5e8);
+  EXPECT_EQ(machine.processor.bandwidths.at("max_pool_grad"), Curve({{1, 5e8}}));
   EXPECT_EQ(machine.rates(Precision::fp32).products, 8e11);
   EXPECT_EQ(machine.rates(Precision::fp32).operators.at("conv2d_grad_weight"), Curve({{1, 4e11}}));
   EXPECT_EQ(machine.rates(Precision::tf32).peak, 0);
@@ -86,12 +86,10 @@ TEST(Machine, FaultsOfItsFileAreNamed) {
       {"conv2d_grad_weight", "conv2d_grad_weight = 2e12",
        "conv2d_grad_weight, got 2000000000000.0 (number) expected at most the peak"},
       {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e8]",
-       "conv2d_grad_weight, got [1000000.0, 1000000000.0, 100000000.0] (array) expected a rate, or flops and rate in "
-       "turn, by ascending "
-       "flops. "
-       "rates may grow no faster than the flops, else more work would take less time"},
-      {"conv2d_grad_weight", "conv2d_grad_weight = [1e8, 1e9, 1e6, 1e8]", "expected a rate, or flops and rate in turn"},
-      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 2e6, 3e9]", "rates may grow no faster than the flops"},
+       "conv2d_grad_weight, got [1000000.0, 1000000000.0, 100000000.0] (array) expected a rate, or size and rate in "
+       "turn, by ascending sizes. rates may grow no faster than sizes, else more work would take less time"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e8, 1e9, 1e6, 1e8]", "expected a rate, or size and rate in turn"},
+      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 2e6, 3e9]", "rates may grow no faster than sizes"},
       {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e10, 2e12]", "expected at most the peak"},
       {"peak", "", "processor.fp32.peak, got nothing expected a number"},
       {"ranks = 4", "ranks = 3",
