@@ -33,9 +33,9 @@ using Curve = std::vector<Point>;
 double rate_at(const Curve& curve, double size);
 using ByOperator = std::map<std::string, Curve, std::less<>>;
 
-/// Floating-point operations per second in one precision.
+/// Floating-point operations per second in one precision, those of the operators' definitions.
 struct Rates {
-  double peak = 0; ///< of the data sheet; no other rate is above it. 0: there are none for this precision
+  double peak = 0; ///< of the data sheet; only convolutions, by fast algorithms, are above it. 0: no rates are given
   double products = 0, convolutions = 0, arithmetic = 0; ///< as kernels reach them
   /// Operations of a product or convolution that runs at half its rate (Hockney's n½); not of those with several
   /// points.

@@ -83,14 +83,13 @@ TEST(Machine, FaultsOfItsFileAreNamed) {
       {"products", "products = 2e12",
        "processor.fp32.products, got 2000000000000.0 (number) expected at most the peak, 1e+12. no kernel is faster "
        "than that"},
-      {"conv2d_grad_weight", "conv2d_grad_weight = 2e12",
-       "conv2d_grad_weight, got 2000000000000.0 (number) expected at most the peak"},
+      {"conv2d_grad_weight", "dense = 2e12", "dense, got 2000000000000.0 (number) expected at most the peak"},
       {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e8]",
        "conv2d_grad_weight, got [1000000.0, 1000000000.0, 100000000.0] (array) expected a rate, or size and rate in "
        "turn, by ascending sizes. rates may grow no faster than sizes, else more work would take less time"},
       {"conv2d_grad_weight", "conv2d_grad_weight = [1e8, 1e9, 1e6, 1e8]", "expected a rate, or size and rate in turn"},
       {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 2e6, 3e9]", "rates may grow no faster than sizes"},
-      {"conv2d_grad_weight", "conv2d_grad_weight = [1e6, 1e9, 1e10, 2e12]", "expected at most the peak"},
+      {"conv2d_grad_weight", "dense_grad_input = [1e6, 1e9, 1e10, 2e12]", "expected at most the peak"},
       {"peak", "", "processor.fp32.peak, got nothing expected a number"},
       {"ranks = 4", "ranks = 3",
        "link[1].ranks, got 3 (integer) expected a multiple of the level below's, 2. levels are listed from inner to "
@@ -148,6 +147,12 @@ TEST(Machine, PlacesRanksHostByHost) {
   machine.links.back().ranks = 0;
   machine.ranks_per_host = 0;
   EXPECT_EQ(ranks_on_hosts(machine, 7), std::vector<int>({7}));
+}
+
+TEST(Machine, FastAlgorithmsMayPassThePeakInConvolutionsAlone) {
+  std::string text = with(example_text(), "convolutions", "convolutions = 2e12");
+  text = with(text, "conv2d_grad_weight", "conv2d_grad_weight = 3e12");
+  EXPECT_EQ(parse_machine(text, "m.toml").rates(Precision::fp32).convolutions, 2e12);
 }
 
 TEST(Machine, RatesBySize) {
