@@ -3,97 +3,201 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
+#include <unordered_map>
 
 namespace soybean::plan {
 namespace {
 
-std::size_t entries(const std::vector<int>& scope, const std::vector<int>& sizes) {
-  std::size_t n = 1;
-  for (int v : scope) n *= static_cast<std::size_t>(sizes[v]);
-  return n;
-}
+/// Sums of both kinds of costs: all of them, or bytes alone.
+template<class C>
+constexpr C infinite = infinite_cost;
+template<>
+constexpr std::int64_t infinite<std::int64_t> = infinite_bytes;
 
-/// The same function with `last` as its fastest variable: rows of sizes[last] values; `scope` loses it.
-void move_last(Factor& factor, int last, const std::vector<int>& sizes) {
-  const auto position = std::find(factor.scope.begin(), factor.scope.end(), last);
-  const std::size_t inner = entries({position + 1, factor.scope.end()}, sizes);
-  const auto count = static_cast<std::size_t>(sizes[last]);
-  const std::size_t outer = factor.table.size() / (inner * count);
-  factor.scope.erase(position);
-  if (inner == 1) return;
-  std::vector<Cost> table(factor.table.size());
-  for (std::size_t o = 0; o < outer; ++o)
-    for (std::size_t x = 0; x < count; ++x)
-      for (std::size_t i = 0; i < inner; ++i)
-        table[(o * inner + i) * count + x] = factor.table[(o * count + x) * inner + i];
-  factor.table = std::move(table);
-}
+template<class C>
+using Table = std::shared_ptr<const std::vector<C>>;
 
-/// Which value of an eliminated variable is best, given those of its neighbours.
-struct Decision {
-  int variable;
-  std::vector<int> scope;
-  std::vector<std::uint16_t> best;
+/// Numbers tables so that equal ones have equal numbers, and keeps one of each.
+template<class C>
+class Tables {
+public:
+  struct Entry {
+    Table<C> table;
+    int number;
+  };
+
+  Entry add(std::vector<C> table) {
+    std::vector<Entry>& alike = by_hash_[hash(table)];
+    for (const Entry& entry : alike)
+      if (*entry.table == table) return entry;
+    alike.push_back({std::make_shared<const std::vector<C>>(std::move(table)), count_++});
+    return alike.back();
+  }
+
+  /// The same for a table that may have been seen itself.
+  Entry add(const Table<C>& table) {
+    const auto seen = seen_.find(table.get());
+    if (seen != seen_.end()) return seen->second;
+    return seen_[table.get()] = add(*table);
+  }
+
+private:
+  static std::uint64_t hash(const std::vector<C>& table) {
+    std::uint64_t h = table.size();
+    for (C cost : table) {
+      h = (h ^ static_cast<std::uint64_t>(cost)) * 0x9E3779B97F4A7C15U;
+      h = (h ^ static_cast<std::uint64_t>(Cost(cost) >> 64) ^ (h >> 29)) * 0xBF58476D1CE4E5B9U;
+    }
+    return h;
+  }
+
+  std::unordered_map<std::uint64_t, std::vector<Entry>> by_hash_; // only looked up in
+  std::unordered_map<const void*, Entry> seen_;
+  int count_ = 0;
 };
 
-/// Minimises the sum of factors (all with the variable last, its rows `count` long) over that variable. Rows are
-/// summed level by level of the joint scope, so that the innermost loop adds only what changes there.
-class Join {
+/// When each variable is eliminated. Scopes and tables here run from the last to the first, so that the next variable
+/// to go is the fastest.
+std::vector<std::size_t> positions(const Order& order) {
+  std::vector<std::size_t> position(order.variables.size());
+  for (std::size_t i = 0; i < position.size(); ++i) position[order.variables[i]] = i;
+  return position;
+}
+
+/// The table of a factor whose scope has been sorted from `scope` to `sorted`.
+template<class C>
+std::vector<C> reordered(const std::vector<C>& table, const std::vector<int>& scope, const std::vector<int>& sorted,
+                         const std::vector<int>& sizes) {
+  std::vector<std::size_t> stride(scope.size());
+  std::size_t n = 1;
+  for (std::size_t i = sorted.size(); i-- > 0;) {
+    stride[std::find(scope.begin(), scope.end(), sorted[i]) - scope.begin()] = n;
+    n *= static_cast<std::size_t>(sizes[sorted[i]]);
+  }
+  std::vector<C> result(table.size());
+  std::vector<std::size_t> at(scope.size(), 0);
+  std::size_t to = 0;
+  for (const C& cost : table) {
+    result[to] = cost;
+    for (std::size_t i = scope.size(); i-- > 0;) {
+      to += stride[i];
+      if (++at[i] < static_cast<std::size_t>(sizes[scope[i]])) break;
+      to -= stride[i] * at[i];
+      at[i] = 0;
+    }
+  }
+  return result;
+}
+
+/// A factor as it is given.
+template<class C>
+struct Given {
+  std::vector<int> scope;
+  Table<C> table;
+};
+
+/// A factor in a bucket; the bucket's variable is its fastest and left out of `scope`.
+template<class C>
+struct Input {
+  std::vector<int> scope;
+  typename Tables<C>::Entry entry;
+  int source; ///< the bucket it came from, -1: given
+};
+
+/// All factors that speak of a variable when it is its turn, and what their least sum over it depends on.
+template<class C>
+struct Bucket {
+  int variable = -1;
+  std::vector<int> scope;
+  std::vector<Input<C>> inputs;
+};
+
+/// Collects the scope of a bucket from its inputs, and sorts both so that equal buckets look equal.
+template<class C>
+void settle(Bucket<C>& bucket, const std::vector<std::size_t>& position) {
+  const auto later = [&](int a, int b) { return position[a] > position[b]; };
+  for (const auto& input : bucket.inputs)
+    for (int v : input.scope)
+      if (std::find(bucket.scope.begin(), bucket.scope.end(), v) == bucket.scope.end()) bucket.scope.push_back(v);
+  std::sort(bucket.scope.begin(), bucket.scope.end(), later);
+  std::stable_sort(bucket.inputs.begin(), bucket.inputs.end(), [&](const auto& a, const auto& b) {
+    return a.entry.number != b.entry.number
+               ? a.entry.number < b.entry.number
+               : std::lexicographical_compare(a.scope.begin(), a.scope.end(), b.scope.begin(), b.scope.end(), later);
+  });
+}
+
+/// Equal for buckets that differ in the names of their variables only.
+template<class C>
+std::vector<int> signature(const Bucket<C>& bucket, const std::vector<int>& sizes) {
+  std::vector<int> key = {sizes[bucket.variable], static_cast<int>(bucket.scope.size())};
+  for (int v : bucket.scope) key.push_back(sizes[v]);
+  for (const auto& input : bucket.inputs) {
+    key.push_back(input.entry.number);
+    for (int v : input.scope)
+      key.push_back(static_cast<int>(std::find(bucket.scope.begin(), bucket.scope.end(), v) - bucket.scope.begin()));
+    key.push_back(-1);
+  }
+  return key;
+}
+
+/// Goes through all combinations of a bucket's scope, the innermost fastest, with a row of sums over the values of its
+/// variable for each. Rows are summed level by level, so that the innermost loop adds only what changes there.
+template<class C>
+class Rows {
 public:
-  Join(const std::vector<Factor>& factors, std::vector<int> scope, const std::vector<int>& sizes, int count)
-      : count_(static_cast<std::size_t>(count)), depth_(scope.size()) {
-    for (int v : scope) sizes_.push_back(static_cast<std::size_t>(sizes[v]));
+  Rows(const Bucket<C>& bucket, const std::vector<int>& sizes)
+      : count_(static_cast<std::size_t>(sizes[bucket.variable])), depth_(bucket.scope.size()) {
+    for (int v : bucket.scope) sizes_.push_back(static_cast<std::size_t>(sizes[v]));
     levels_.resize(depth_ + 1);
-    for (const Factor& factor : factors) {
-      Input input{factor.table.data(), std::vector<std::size_t>(depth_, 0)};
+    for (const auto& input : bucket.inputs) {
+      Strided strided{input.entry.table->data(), std::vector<std::size_t>(depth_, 0)};
       std::size_t stride = count_, level = 0;
       for (std::size_t i = depth_; i-- > 0;) {
-        if (std::find(factor.scope.begin(), factor.scope.end(), scope[i]) == factor.scope.end()) continue;
-        input.strides[i] = stride;
+        if (std::find(input.scope.begin(), input.scope.end(), bucket.scope[i]) == input.scope.end()) continue;
+        strided.strides[i] = stride;
         stride *= sizes_[i];
         level = std::max(level, i + 1);
       }
       levels_[level].push_back(inputs_.size());
-      inputs_.push_back(std::move(input));
+      inputs_.push_back(std::move(strided));
     }
     sums_.assign((depth_ + 1) * count_, 0);
     at_.assign(inputs_.size(), 0);
-    result_.scope = std::move(scope);
   }
 
-  Factor run(std::vector<std::uint16_t>& best) {
+  std::size_t combinations() const {
     std::size_t n = 1;
     for (std::size_t size : sizes_) n *= size;
-    result_.table.reserve(n);
-    best.reserve(n);
-    best_ = &best;
-    descend(0);
-    return std::move(result_);
+    return n;
   }
 
+  /// Calls f(row of sums) for each combination; `at(input)` then says where that input's row begins.
+  template<class F>
+  void each(const F& f) {
+    descend(0, f);
+  }
+  std::size_t at(std::size_t input) const { return at_[input]; }
+
 private:
-  struct Input {
-    const Cost* table;
+  struct Strided {
+    const C* table;
     std::vector<std::size_t> strides;
   };
 
-  void descend(std::size_t level) {
-    Cost* sum = sums_.data() + level * count_;
+  template<class F>
+  void descend(std::size_t level, const F& f) {
+    C* sum = sums_.data() + level * count_;
     if (level > 0) std::copy_n(sum - count_, count_, sum);
     for (std::size_t i : levels_[level]) {
-      const Cost* row = inputs_[i].table + at_[i];
+      const C* row = inputs_[i].table + at_[i];
       for (std::size_t x = 0; x < count_; ++x) sum[x] += row[x];
     }
-    if (level == depth_) {
-      std::size_t least = 0;
-      for (std::size_t x = 1; x < count_; ++x) least = sum[x] < sum[least] ? x : least;
-      result_.table.push_back(std::min(sum[least], infinite_cost));
-      best_->push_back(static_cast<std::uint16_t>(least));
-      return;
-    }
+    if (level == depth_) return f(sum);
     for (std::size_t value = 0; value < sizes_[level]; ++value) {
-      descend(level + 1);
+      descend(level + 1, f);
       for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] += inputs_[i].strides[level];
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] -= inputs_[i].strides[level] * sizes_[level];
@@ -101,77 +205,364 @@ private:
 
   std::size_t count_, depth_;
   std::vector<std::size_t> sizes_;
-  std::vector<Input> inputs_;
+  std::vector<Strided> inputs_;
   std::vector<std::vector<std::size_t>> levels_; // inputs whose last variable is the one above
-  std::vector<Cost> sums_;                       // one row per level
+  std::vector<C> sums_;                          // one row per level
   std::vector<std::size_t> at_;                  // per input, where its current row begins
-  Factor result_;
-  std::vector<std::uint16_t>* best_ = nullptr;
 };
+
+/// Takes the least entry, unless there is no finite one, off all. Along a chain of equal blocks tables become equal
+/// that way.
+template<class C>
+C take_off_least(std::vector<C>& table) {
+  const C least = *std::min_element(table.begin(), table.end());
+  if (least >= infinite<C>) return 0;
+  for (C& cost : table) cost = cost < infinite<C> ? cost - least : infinite<C>;
+  return least;
+}
+
+/// The least sums over a bucket's variable, less `constant`, and which values give them.
+template<class C>
+struct Message {
+  typename Tables<C>::Entry entry;
+  C constant = 0;
+  std::shared_ptr<const std::vector<std::uint16_t>> best;
+};
+
+/// The factors sorted into buckets as variables are eliminated. What a bucket sends on is its message.
+template<class C>
+class BucketTree {
+public:
+  BucketTree(const std::vector<int>& sizes, const std::vector<Given<C>>& factors, const Order& order)
+      : sizes_(sizes), order_(order), position_(positions(order)) {
+    std::map<std::pair<const void*, std::vector<std::size_t>>, typename Tables<C>::Entry>
+        known; // by table and order of its scope
+    for (const Given<C>& factor : factors) {
+      std::vector<int> sorted = factor.scope;
+      std::sort(sorted.begin(), sorted.end(), [&](int a, int b) { return position_[a] > position_[b]; });
+      if (sorted == factor.scope) {
+        waiting_.push_back({std::move(sorted), tables_.add(factor.table), -1});
+        continue;
+      }
+      std::vector<std::size_t> places;
+      for (int v : sorted)
+        places.push_back(
+            static_cast<std::size_t>(std::find(factor.scope.begin(), factor.scope.end(), v) - factor.scope.begin()));
+      const auto key = std::make_pair(static_cast<const void*>(factor.table.get()), places);
+      auto found = known.find(key);
+      if (found == known.end())
+        found = known.emplace(key, tables_.add(reordered(*factor.table, factor.scope, sorted, sizes_))).first;
+      waiting_.push_back({std::move(sorted), found->second, -1});
+    }
+  }
+
+  /// The next variable's bucket; its message still has to be sent.
+  Bucket<C> next() {
+    Bucket<C> bucket{order_.variables[made_++], {}, {}};
+    const auto speaks = [&](const Input<C>& w) { return !w.scope.empty() && w.scope.back() == bucket.variable; };
+    const auto mine = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(speaks));
+    for (auto w = mine; w != waiting_.end(); ++w) {
+      w->scope.pop_back();
+      bucket.inputs.push_back(std::move(*w));
+    }
+    waiting_.erase(mine, waiting_.end());
+    settle(bucket, position_);
+    return bucket;
+  }
+
+  /// Sends the least sums over the variable of the bucket made last.
+  const Message<C>& send(const Bucket<C>& bucket) {
+    auto [sent, fresh] = sent_.try_emplace(signature(bucket, sizes_));
+    if (fresh) sent->second = sum_up(bucket);
+    const Message<C>& message = sent->second;
+    constant_ = std::min(infinite<C>, constant_ + message.constant);
+    waiting_.push_back({bucket.scope, message.entry, static_cast<int>(made_) - 1});
+    return message;
+  }
+
+  /// What is left when all variables are gone: the minimum, without the constants taken off messages.
+  C rest() const {
+    C sum = 0;
+    for (const Input<C>& w : waiting_) sum = std::min(infinite<C>, sum + (*w.entry.table)[0]);
+    return sum;
+  }
+  C constant() const { return constant_; }
+  Tables<C>& tables() { return tables_; }
+
+private:
+  Message<C> sum_up(const Bucket<C>& bucket) {
+    const auto count = static_cast<std::size_t>(sizes_[bucket.variable]);
+    Rows<C> rows(bucket, sizes_);
+    std::vector<C> table;
+    std::vector<std::uint16_t> best;
+    table.reserve(rows.combinations());
+    best.reserve(rows.combinations());
+    rows.each([&](const C* sum) {
+      std::size_t least = 0;
+      for (std::size_t x = 1; x < count; ++x) least = sum[x] < sum[least] ? x : least;
+      table.push_back(std::min(sum[least], infinite<C>));
+      best.push_back(static_cast<std::uint16_t>(least));
+    });
+    Message<C> message;
+    message.constant = take_off_least(table);
+    message.entry = tables_.add(std::move(table));
+    message.best = std::make_shared<const std::vector<std::uint16_t>>(std::move(best));
+    return message;
+  }
+
+  const std::vector<int>& sizes_;
+  const Order& order_;
+  std::vector<std::size_t> position_;
+  std::vector<Input<C>> waiting_;
+  std::size_t made_ = 0;
+  C constant_ = 0;
+  Tables<C> tables_;
+  std::map<std::vector<int>, Message<C>> sent_; // by signature
+};
+
+using Bytes = std::int64_t;
+
+/// What a bucket's parts cost beside one of them: per value of its variable, and for each of the messages that came in,
+/// per entry of that; each less a constant.
+struct Outside {
+  std::vector<Bytes> least;
+  std::vector<Tables<Bytes>::Entry> tables; ///< in the order of inputs, of messages only
+  std::vector<Bytes> constants;
+};
+
+/// `beyond`: what the parts of the sum that are not below this bucket add to its own message.
+Outside pass_back(const Bucket<Bytes>& bucket, const std::vector<Bytes>& beyond, const std::vector<int>& sizes,
+                  Tables<Bytes>& tables) {
+  const auto count = static_cast<std::size_t>(sizes[bucket.variable]);
+  struct Part {
+    std::size_t input;
+    std::vector<Bytes> own, others; // infinite entries of `own` are 0: `others` is infinite there anyway
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < bucket.inputs.size(); ++i) {
+    if (bucket.inputs[i].source < 0) continue;
+    Part& part = parts.emplace_back(Part{i, *bucket.inputs[i].entry.table, {}});
+    part.others.assign(part.own.size(), infinite_bytes);
+    std::replace(part.own.begin(), part.own.end(), infinite_bytes, Bytes{0});
+  }
+  Outside result{std::vector<Bytes>(count, infinite_bytes), {}, {}};
+  std::vector<Bytes> all(count);
+  Rows<Bytes> rows(bucket, sizes);
+  std::size_t combination = 0;
+  rows.each([&](const Bytes* sum) {
+    const Bytes more = beyond[combination++];
+    if (more >= infinite_bytes) return;
+    for (std::size_t x = 0; x < count; ++x) {
+      all[x] = sum[x] + more;
+      result.least[x] = std::min(result.least[x], all[x]);
+    }
+    for (Part& part : parts) {
+      const std::size_t at = rows.at(part.input);
+      const Bytes* own = part.own.data() + at;
+      Bytes* others = part.others.data() + at;
+      for (std::size_t x = 0; x < count; ++x) others[x] = std::min(others[x], all[x] - own[x]);
+    }
+  });
+  for (Part& part : parts) {
+    result.constants.push_back(take_off_least(part.others));
+    result.tables.push_back(tables.add(std::move(part.others)));
+  }
+  return result;
+}
+
+/// What an order takes first, whatever comes after.
+enum class First { smallest_table, least_work, least_growth };
+
+/// Goes on with the variable that looks best.
+class Ordering {
+public:
+  Ordering(First first, const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes)
+      : first_(first), sizes_(sizes), near_(sizes.size()), table_(sizes.size(), 1), done_(sizes.size(), 0) {
+    for (const std::vector<int>& scope : scopes)
+      for (int a : scope)
+        for (int b : scope)
+          if (a != b) near_[a].insert(b);
+    for (std::size_t v = 0; v < sizes.size(); ++v) measure(static_cast<int>(v));
+  }
+
+  /// The next variable; the size of the table it leaves is in `table`.
+  int next(double& table) {
+    int best = -1;
+    for (std::size_t v = 0; v < sizes_.size(); ++v)
+      if (!done_[v] && (best < 0 || looks_[v] < looks_[best])) best = static_cast<int>(v);
+    table = table_[best];
+    done_[best] = 1;
+    for (int a : near_[best]) {
+      near_[a].erase(best);
+      for (int b : near_[best])
+        if (a != b) near_[a].insert(b);
+    }
+    for (int a : near_[best]) measure(a);
+    return best;
+  }
+
+private:
+  void measure(int v) {
+    table_[v] = 1;
+    double largest = 1;
+    for (int n : near_[v]) {
+      table_[v] *= sizes_[n];
+      largest = std::max(largest, static_cast<double>(sizes_[n]));
+    }
+    looks_[v] = table_[v];
+    if (first_ == First::least_work) looks_[v] *= sizes_[v];
+    if (first_ == First::least_growth) looks_[v] /= std::max(largest, 1.0) * sizes_[v];
+  }
+
+  First first_;
+  const std::vector<int>& sizes_;
+  std::vector<std::set<int>> near_;
+  std::vector<double> table_; // entries left by eliminating the variable next
+  std::vector<double> looks_ = std::vector<double>(sizes_.size(), 0);
+  std::vector<char> done_;
+};
+
+/// Adds up what an order takes as if it was carried out, tables being numbers that say what they are made of.
+double distinct_work(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes,
+                     const std::vector<int>& alike, const Order& order) {
+  const std::vector<std::size_t> position = positions(order);
+  const auto later = [&](int a, int b) { return position[a] > position[b]; };
+  std::map<std::vector<int>, int> numbers; // of what tables are made of
+  const auto number = [&](std::vector<int> key) {
+    return numbers.try_emplace(std::move(key), static_cast<int>(numbers.size())).first->second;
+  };
+  std::vector<std::vector<Input<Cost>>> waiting(sizes.size()); // per variable, inputs it is the next of
+  const auto wait = [&](std::vector<int> scope, int made_of) {
+    if (scope.empty()) return;
+    const int next = scope.back();
+    scope.pop_back();
+    waiting[next].push_back({std::move(scope), {nullptr, made_of}, -1});
+  };
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    std::vector<int> sorted = scopes[i], key = {-1, alike[i]};
+    std::sort(sorted.begin(), sorted.end(), later);
+    for (int v : sorted)
+      key.push_back(static_cast<int>(std::find(scopes[i].begin(), scopes[i].end(), v) - scopes[i].begin()));
+    wait(sorted, number(std::move(key)));
+  }
+  double work = 0;
+  for (int v : order.variables) {
+    Bucket<Cost> bucket{v, {}, std::move(waiting[v])};
+    settle(bucket, position);
+    const std::size_t before = numbers.size();
+    std::vector<int> key = signature(bucket, sizes);
+    const int made_of = number(std::move(key));
+    double combinations = sizes[v];
+    for (int u : bucket.scope) combinations *= sizes[u];
+    if (numbers.size() > before) work += combinations;
+    wait(bucket.scope, made_of);
+  }
+  return work;
+}
+
+/// What factors say of bytes.
+std::vector<Given<Bytes>> in_bytes(const std::vector<Factor>& factors) {
+  std::map<const void*, Table<Bytes>> made;
+  std::vector<Given<Bytes>> given;
+  for (const Factor& factor : factors) {
+    Table<Bytes>& table = made[factor.table.get()];
+    if (!table) {
+      std::vector<Bytes> bytes;
+      bytes.reserve(factor.table->size());
+      for (Cost cost : *factor.table) bytes.push_back(cost >= infinite_cost ? infinite_bytes : bytes_of(cost));
+      table = std::make_shared<const std::vector<Bytes>>(std::move(bytes));
+    }
+    given.push_back({factor.scope, table});
+  }
+  return given;
+}
 
 } // namespace
 
-Order elimination_order(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes) {
-  std::vector<std::set<int>> near(sizes.size());
-  for (const std::vector<int>& scope : scopes)
-    for (int a : scope)
-      for (int b : scope)
-        if (a != b) near[a].insert(b);
-  std::vector<char> done(sizes.size(), 0);
-  Order order;
-  for (std::size_t step = 0; step < sizes.size(); ++step) {
-    int best = -1;
-    double least = 0;
-    for (std::size_t v = 0; v < sizes.size(); ++v) {
-      if (done[v]) continue;
-      double table = 1;
-      for (int n : near[v]) table *= sizes[n];
-      if (best < 0 || table < least) {
-        best = static_cast<int>(v);
-        least = table;
-      }
+Order elimination_order(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes,
+                        const std::vector<int>& alike) {
+  Order best;
+  for (const First first : {First::smallest_table, First::least_work, First::least_growth}) {
+    Order order;
+    Ordering ordering(first, sizes, scopes);
+    for (std::size_t step = 0; step < sizes.size(); ++step) {
+      double table = 0;
+      order.variables.push_back(ordering.next(table));
+      order.largest_table = std::max(order.largest_table, table);
     }
-    done[best] = 1;
-    order.variables.push_back(best);
-    order.largest_table = std::max(order.largest_table, least);
-    order.work += least * sizes[best];
-    for (int a : near[best]) {
-      near[a].erase(best);
-      for (int b : near[best])
-        if (a != b) near[a].insert(b);
-    }
+    order.work = distinct_work(sizes, scopes, alike, order);
+    if (best.variables.empty() || order.work < best.work) best = std::move(order);
   }
-  return order;
+  return best;
 }
 
-Minimum eliminate(const std::vector<int>& sizes, std::vector<Factor> factors, const Order& order) {
-  Minimum minimum;
-  Cost constant = 0;
+Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order) {
+  struct Decision { // which value of an eliminated variable is best, given those of its neighbours
+    int variable;
+    std::vector<int> scope;
+    std::shared_ptr<const std::vector<std::uint16_t>> best;
+  };
   std::vector<Decision> decisions;
-  for (int v : order.variables) {
-    const auto speaks = [v](const Factor& f) { return std::find(f.scope.begin(), f.scope.end(), v) != f.scope.end(); };
-    const auto bucket_begin = std::stable_partition(factors.begin(), factors.end(), std::not_fn(speaks));
-    std::vector<Factor> bucket(std::make_move_iterator(bucket_begin), std::make_move_iterator(factors.end()));
-    factors.erase(bucket_begin, factors.end());
-    std::set<int> joint;
-    for (Factor& factor : bucket) {
-      move_last(factor, v, sizes);
-      joint.insert(factor.scope.begin(), factor.scope.end());
-    }
-    Decision decision{v, {joint.begin(), joint.end()}, {}};
-    factors.push_back(Join(bucket, decision.scope, sizes, sizes[v]).run(decision.best));
-    decisions.push_back(std::move(decision));
+  std::vector<Given<Cost>> given;
+  for (const Factor& factor : factors) given.push_back({factor.scope, factor.table});
+  BucketTree<Cost> tree(sizes, given, order);
+  for (std::size_t i = 0; i < order.variables.size(); ++i) {
+    Bucket<Cost> bucket = tree.next();
+    const Message<Cost>& message = tree.send(bucket);
+    decisions.push_back({bucket.variable, std::move(bucket.scope), message.best});
   }
-  for (const Factor& factor : factors) constant = std::min(infinite_cost, constant + factor.table[0]);
-  minimum.cost = constant;
+  Minimum minimum;
+  minimum.cost = std::min(infinite_cost, tree.rest() + tree.constant());
   minimum.assignment.assign(sizes.size(), 0);
   for (auto d = decisions.rbegin(); d != decisions.rend(); ++d) {
     std::size_t at = 0;
     for (int u : d->scope)
       at = at * static_cast<std::size_t>(sizes[u]) + static_cast<std::size_t>(minimum.assignment[u]);
-    minimum.assignment[d->variable] = d->best[at];
+    minimum.assignment[d->variable] = (*d->best)[at];
   }
   return minimum;
+}
+
+std::vector<std::vector<std::int64_t>> least_per_value(const std::vector<int>& sizes,
+                                                       const std::vector<Factor>& factors, const Order& order) {
+  BucketTree<Bytes> tree(sizes, in_bytes(factors), order);
+  std::vector<Bucket<Bytes>> buckets;
+  std::vector<Bytes> ends(order.variables.size());  // of buckets that nothing follows: their messages
+  std::vector<Bytes> taken(order.variables.size()); // the constants taken off messages
+  for (std::size_t i = 0; i < order.variables.size(); ++i) {
+    buckets.push_back(tree.next());
+    const Message<Bytes>& message = tree.send(buckets.back());
+    if (buckets.back().scope.empty()) ends[i] = (*message.entry.table)[0];
+    taken[i] = message.constant;
+  }
+  std::vector<std::vector<Bytes>> least;
+  for (int size : sizes) least.emplace_back(size, infinite_bytes);
+  if (tree.rest() + tree.constant() >= infinite_bytes) return least;
+  struct Beyond {
+    Tables<Bytes>::Entry entry;
+    Bytes constant;
+  };
+  std::vector<Beyond> beyond(buckets.size());
+  std::map<std::pair<std::vector<int>, int>, Outside> passed; // by signature and the table beyond
+  for (std::size_t i = buckets.size(); i-- > 0;) {
+    const Bucket<Bytes>& bucket = buckets[i];
+    if (bucket.scope.empty())
+      beyond[i] = {tree.tables().add(std::vector<Bytes>{0}), tree.rest() - ends[i] + tree.constant() - taken[i]};
+    std::vector<int> key = signature(bucket, sizes);
+    for (const auto& input : bucket.inputs) key.push_back(input.source < 0 ? 0 : 1);
+    auto [outside, fresh] = passed.try_emplace({std::move(key), beyond[i].entry.number});
+    if (fresh) outside->second = pass_back(bucket, *beyond[i].entry.table, sizes, tree.tables());
+    for (std::size_t x = 0; x < least[bucket.variable].size(); ++x)
+      least[bucket.variable][x] = std::min(infinite_bytes, outside->second.least[x] + beyond[i].constant);
+    std::size_t message = 0;
+    for (const auto& input : bucket.inputs) {
+      if (input.source < 0) continue;
+      beyond[input.source] = {outside->second.tables[message],
+                              beyond[i].constant + outside->second.constants[message] - taken[input.source]};
+      ++message;
+    }
+  }
+  return least;
 }
 
 } // namespace soybean::plan

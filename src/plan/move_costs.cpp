@@ -1,6 +1,7 @@
 #include "plan/move_costs.hpp"
 
 #include "base/error.hpp"
+#include "plan/classes.hpp"
 #include "tiling/redistribution.hpp"
 
 #include <algorithm>
@@ -47,7 +48,9 @@ std::vector<std::int64_t> MoveCosts::table(const graph::Tensor& tensor, const st
       std::vector<std::int64_t> elements;
       elements.reserve(to.size());
       for (const Tiling& end : to)
-        elements.push_back(begin == end ? 0 : tiling::elements_moved(mesh_, {key.shape, key.units}, begin, end));
+        elements.push_back(detail_ == Detail::classes
+                               ? least_moved(mesh_, key.shape, begin, end)
+                               : tiling::elements_moved(mesh_, {key.shape, key.units}, begin, end));
       row = rows_.emplace(std::move(key), std::move(elements)).first;
     }
     for (std::int64_t elements : row->second) table.push_back(elements * factor);

@@ -1,6 +1,6 @@
 #pragma once
-// Elements moved between tilings, in bulk and memoised. Hides that shapes whose dims all cuts divide evenly share them
-// up to a factor. Called inside src/plan only.
+// Elements moved between tilings, in bulk and memoised; or, of classes of tilings, the least that can be moved. Hides
+// that shapes whose dims all cuts divide evenly share them up to a factor. Called inside src/plan only.
 #include "base/types.hpp"
 #include "graph/graph.hpp"
 #include "tiling/mesh.hpp"
@@ -12,11 +12,17 @@
 
 namespace soybean::plan {
 
+enum class Detail : std::uint8_t {
+  exact,   ///< tilings as they are
+  classes, ///< tilings stand for their classes (classes.hpp)
+};
+
 class MoveCosts {
 public:
-  explicit MoveCosts(tiling::Mesh mesh) : mesh_(std::move(mesh)) {}
+  explicit MoveCosts(tiling::Mesh mesh, Detail detail = Detail::exact) : mesh_(std::move(mesh)), detail_(detail) {}
 
   const tiling::Mesh& mesh() const { return mesh_; }
+  Detail detail() const { return detail_; }
 
   /// Elements all ranks together receive for each pair: result[i * to.size() + j] for from[i] → to[j]. Targets are
   /// partial-free.
@@ -33,6 +39,7 @@ private:
   std::int64_t reduce(Key& key) const;
 
   tiling::Mesh mesh_;
+  Detail detail_;
   std::map<Key, std::vector<std::int64_t>> rows_;
 };
 

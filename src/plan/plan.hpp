@@ -7,6 +7,7 @@
 #include "tiling/tiling.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct Plan {
   std::int64_t control_bytes = 0;         ///< metrics, and scalars the updates depend on
   std::int64_t held_bytes = 0;            ///< stored plus copied bytes of the fullest rank (the tie break)
   Status status = Status::named;
-  double gap = 0; ///< (bytes - bound) / bound
+  double gap = 0;                             ///< (bytes - bound) / bound
+  std::map<std::string, std::int64_t> others; ///< bytes of other strategies' plans, where they are known; not saved
 };
 
 /// How the distinct tilings of a tensor come about under a plan: produced → stored → each needed one.

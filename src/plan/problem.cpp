@@ -1,6 +1,7 @@
 #include "plan/problem.hpp"
 
 #include "base/error.hpp"
+#include "plan/classes.hpp"
 #include "plan/legality.hpp"
 
 #include <fmt/format.h>
@@ -23,6 +24,33 @@ using ValueTilings = std::vector<ops::OperandTilings>;
 bool same_tilings(const ValueTilings& a, const ValueTilings& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const auto& x, const auto& y) { return x.inputs == y.inputs && x.outputs == y.outputs; });
+}
+
+template<class List>
+void pick(List& list, const std::vector<int>& indices) {
+  List picked;
+  for (int i : indices) picked.push_back(std::move(list[i]));
+  list = std::move(picked);
+}
+
+/// Everything the cost of a term depends on but the names of its variables.
+std::vector<std::int64_t> all_numbers(const Term& term) {
+  std::vector<std::int64_t> all = {term.may_pass ? 1 : 0};
+  const auto add = [&](const auto& list) {
+    all.push_back(static_cast<std::int64_t>(list.size()));
+    all.insert(all.end(), list.begin(), list.end());
+  };
+  for (const std::vector<std::int64_t>& list : {term.from, term.to, term.held, term.held_stored}) add(list);
+  for (const Tiling& tiling : term.tilings) {
+    const auto stored = std::find(term.candidates.begin(), term.candidates.end(), tiling);
+    all.push_back(tiling::has_partial(tiling) ? -1 : stored - term.candidates.begin());
+  }
+  for (const Link& link : term.links) {
+    add(link.produced);
+    all.push_back(static_cast<std::int64_t>(link.needed.size()));
+    for (const auto& column : link.needed) add(column);
+  }
+  return all;
 }
 
 /// Where a tensor is used or made: input or output `position` of the `member`-th node of a variable.
@@ -49,6 +77,9 @@ public:
     for (const auto& values : problem_.values) problem_.feasible = problem_.feasible && !values.empty();
     if (!problem_.feasible) return std::move(problem_);
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t) add_term(static_cast<TensorId>(t));
+    std::map<std::vector<std::int64_t>, int> kinds;
+    for (const Term& term : problem_.terms)
+      problem_.kinds.push_back(kinds.try_emplace(all_numbers(term), static_cast<int>(kinds.size())).first->second);
     return std::move(problem_);
   }
 
@@ -68,6 +99,7 @@ private:
 
   void list_values() {
     problem_.values.assign(model_.members.size(), {});
+    problem_.equivalent.assign(model_.members.size(), {});
     tilings_.assign(model_.members.size(), {});
     for (std::size_t v = 0; v < model_.members.size(); ++v) {
       for (const Choices& choices : domain_.choices[v]) add_value(v, choices);
@@ -78,11 +110,17 @@ private:
 
   void add_value(std::size_t v, const Choices& choices) {
     ValueTilings tilings;
-    for (NodeId n : model_.members[v])
+    for (NodeId n : model_.members[v]) {
       tilings.push_back(ops::operand_tilings(model_.forms[n], graph_, graph_.nodes[n], problem_.mesh, choices));
+      if (costs_.detail() == Detail::exact) continue;
+      for (Tiling& tiling : tilings.back().inputs) tiling = class_of(std::move(tiling), problem_.mesh);
+      for (Tiling& tiling : tilings.back().outputs) tiling = class_of(std::move(tiling), problem_.mesh);
+    }
     const auto same = [&](const ValueTilings& other) { return same_tilings(other, tilings); };
-    if (std::any_of(tilings_[v].begin(), tilings_[v].end(), same)) return;
+    const auto found = std::find_if(tilings_[v].begin(), tilings_[v].end(), same);
+    if (found != tilings_[v].end()) return problem_.equivalent[v][found - tilings_[v].begin()].push_back(choices);
     problem_.values[v].push_back(choices);
+    problem_.equivalent[v].push_back({choices});
     tilings_[v].push_back(std::move(tilings));
   }
 
@@ -118,17 +156,17 @@ private:
         if (may_pass(static_cast<TensorId>(t)))
           for (std::size_t x = 0; x < tilings_[maker_[t].variable].size(); ++x)
             offered.push_back(produced(maker_[t], x));
-        std::vector<Choices> values;
-        std::vector<ValueTilings> tilings;
-        for (std::size_t x = 0; x < tilings_[use.variable].size(); ++x) {
+        std::vector<int> possible;
+        const std::size_t count = tilings_[use.variable].size();
+        for (std::size_t x = 0; x < count; ++x) {
           const Tiling& need = needed(use, x);
           if (tiling::has_partial(need) && std::find(offered.begin(), offered.end(), need) == offered.end()) continue;
-          values.push_back(problem_.values[use.variable][x]);
-          tilings.push_back(tilings_[use.variable][x]);
+          possible.push_back(static_cast<int>(x));
         }
-        if (values.size() == tilings_[use.variable].size()) continue;
-        problem_.values[use.variable] = std::move(values);
-        tilings_[use.variable] = std::move(tilings);
+        if (possible.size() == count) continue;
+        pick(problem_.values[use.variable], possible);
+        pick(problem_.equivalent[use.variable], possible);
+        pick(tilings_[use.variable], possible);
         changed = true;
       }
     return changed;
@@ -206,6 +244,48 @@ private:
     for (const Tiling& tiling : term.tilings) term.held.push_back(largest_block_bytes(tensor, tiling, problem_.mesh));
     for (const Tiling& tiling : term.candidates)
       term.held_stored.push_back(free ? 0 : largest_block_bytes(tensor, tiling, problem_.mesh));
+    drop_dominated(term, is_produced, is_needed);
+  }
+
+  /// Drops stored candidates that are never better than some other one, whatever is produced and needed.
+  static void drop_dominated(Term& term, const std::vector<char>& is_produced, const std::vector<char>& is_needed) {
+    const std::size_t count = term.tilings.size(), stored = term.candidates.size();
+    const auto copied = [&](std::size_t id, std::size_t s) {
+      return term.tilings[id] == term.candidates[s] ? 0 : term.held[id];
+    };
+    const auto beats = [&](std::size_t a, std::size_t b) { // by fewer bytes, or by as many and no more that is held
+      bool cheaper = false, leaner = term.held_stored[a] <= term.held_stored[b];
+      for (std::size_t id = 0; id < count; ++id) {
+        const std::size_t at = id * stored;
+        if (is_produced[id] && term.from[at + a] > term.from[at + b]) return false;
+        if (is_needed[id] && term.to[at + a] > term.to[at + b]) return false;
+        if (is_needed[id] && copied(id, a) > copied(id, b)) leaner = false;
+      }
+      for (std::size_t id = 0; id < count && !leaner; ++id) // something is always produced
+        if (is_produced[id]) {
+          cheaper = term.from[id * stored + a] < term.from[id * stored + b];
+          if (!cheaper) break;
+        }
+      return leaner || cheaper;
+    };
+    std::vector<int> kept;
+    for (std::size_t s = 0; s < stored; ++s) {
+      bool beaten = false;
+      for (std::size_t other = 0; other < stored && !beaten; ++other)
+        beaten = other != s && beats(other, s) && (other < s || !beats(s, other));
+      if (!beaten) kept.push_back(static_cast<int>(s));
+    }
+    if (kept.size() == stored) return;
+    std::vector<std::int64_t> from, to;
+    for (std::size_t id = 0; id < count; ++id)
+      for (int s : kept) {
+        from.push_back(term.from[id * stored + static_cast<std::size_t>(s)]);
+        to.push_back(term.to[id * stored + static_cast<std::size_t>(s)]);
+      }
+    term.from = std::move(from);
+    term.to = std::move(to);
+    pick(term.candidates, kept);
+    pick(term.held_stored, kept);
   }
 
   const Model& model_;
@@ -250,15 +330,28 @@ TermCost term_cost(const Term& term, const std::vector<int>& assignment) {
   return best;
 }
 
-Problem restrict_values(const Problem& problem, const std::vector<std::vector<int>>& keep) {
-  const auto pick = [](auto& list, const std::vector<int>& indices) {
-    auto picked = list;
-    picked.clear();
-    for (int i : indices) picked.push_back(list[i]);
-    list = std::move(picked);
+std::vector<int> kinds_among(const Problem& problem, const std::vector<std::vector<int>>& keep) {
+  std::map<std::vector<int>, int> lists, kinds;
+  const auto number = [](std::map<std::vector<int>, int>& numbers, const std::vector<int>& key) {
+    return numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second;
   };
+  std::vector<int> list, result;
+  for (const std::vector<int>& values : keep) list.push_back(number(lists, values));
+  for (std::size_t t = 0; t < problem.terms.size(); ++t) {
+    std::vector<int> key = {problem.kinds[t]};
+    for (const Link& link : problem.terms[t].links) key.push_back(list[link.variable]);
+    result.push_back(number(kinds, key));
+  }
+  return result;
+}
+
+Problem restrict_values(const Problem& problem, const std::vector<std::vector<int>>& keep) {
   Problem result = problem;
-  for (std::size_t v = 0; v < keep.size(); ++v) pick(result.values[v], keep[v]);
+  result.kinds = kinds_among(problem, keep);
+  for (std::size_t v = 0; v < keep.size(); ++v) {
+    pick(result.values[v], keep[v]);
+    pick(result.equivalent[v], keep[v]);
+  }
   for (Term& term : result.terms)
     for (Link& link : term.links) {
       if (!link.produced.empty()) pick(link.produced, keep[link.variable]);

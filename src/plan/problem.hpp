@@ -2,6 +2,7 @@
 // The search as a sum of terms, one per tensor, over variables, one per group of twin nodes. A variable's values are
 // choice vectors. A term says what a tensor costs given the values of the nodes that make and use it; its stored tiling
 // is minimised over inside. Hides how tilings become numbers. Called inside src/plan only.
+#include "plan/domain.hpp"
 #include "plan/model.hpp"
 #include "plan/move_costs.hpp"
 #include "plan/plan.hpp"
@@ -10,15 +11,6 @@
 #include <vector>
 
 namespace soybean::plan {
-
-/// What a search may choose from: choice vectors per variable, partial-free stored tilings per tensor (normalised).
-struct Domain {
-  std::vector<std::vector<Choices>> choices;
-  std::vector<std::vector<Choices>>
-      idle; ///< those that leave some rank without work: only where nothing else is possible
-  std::vector<std::vector<tiling::Tiling>> stored;
-  std::vector<char> must_store; ///< per tensor: pinned, so never passed on partial
-};
 
 constexpr std::int64_t never = std::int64_t{1} << 56; ///< bytes of what can not be
 
@@ -43,13 +35,15 @@ struct Term {
 struct Problem {
   const Model* model = nullptr;
   tiling::Mesh mesh;
-  std::vector<std::vector<Choices>> values; ///< per variable, equivalent ones left out
+  std::vector<std::vector<Choices>> values;                  ///< per variable, equivalent ones left out
+  std::vector<std::vector<std::vector<Choices>>> equivalent; ///< per variable and value, all it stands for
   std::vector<Term> terms;
-  bool feasible = true; ///< false: some variable has no value left
+  std::vector<int> kinds; ///< per term: equal numbers promise equal costs for equal values
+  bool feasible = true;   ///< false: some variable has no value left
 };
 
 /// Drops choices that no neighbour can satisfy, turns to idle ones where none is left, merges those no tensor can tell
-/// apart, and prices the rest.
+/// apart, and prices the rest. Where costs are those of classes, so are values and tilings.
 Problem make_problem(const Model& model, MoveCosts& costs, const Domain& domain);
 
 /// A plan that gives every variable one of its values and every tensor the best stored tiling for it. Costs are not
@@ -64,6 +58,9 @@ struct TermCost {
   std::int32_t passed = -1;
 };
 TermCost term_cost(const Term& term, const std::vector<int>& assignment);
+
+/// What `kinds` becomes when variables are restricted to the values listed.
+std::vector<int> kinds_among(const Problem& problem, const std::vector<std::vector<int>>& keep);
 
 /// Restricts the variables to the values listed (ascending indices).
 Problem restrict_values(const Problem& problem, const std::vector<std::vector<int>>& keep);

@@ -7,8 +7,9 @@
 namespace soybean::plan {
 namespace {
 
-constexpr std::size_t most_served = 5; ///< consumers told apart where too many tilings come into question
-constexpr std::size_t most_paid = 9;   ///< tilings of copies whose subsets are gone through
+constexpr std::size_t most_served = 5;      ///< consumers told apart where too many tilings come into question
+constexpr std::size_t most_outcomes = 4096; ///< of one term, to be told apart
+constexpr std::size_t most_paid = 9;        ///< tilings of copies whose subsets are gone through
 
 /// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost. What
 /// no plan within `slack` of the bound can contain (a stored tiling, a copy in some tiling) is forgotten on the way.
@@ -47,7 +48,58 @@ public:
     return result;
   }
 
+  /// Adds the outcomes that could be part of a plan wanted. False: there are more than `most`, or nodes that need the
+  /// tensor in several tilings at once.
+  bool outcomes(const std::vector<std::vector<int>>& alive, std::int64_t slack, std::size_t most,
+                std::vector<Outcome>& result) {
+    slack_ = slack;
+    for (std::size_t i : consumers_)
+      if (links_[i]->needed.size() > 1) return false;
+    levels_.resize((consumers_.size() + 1) * consumers_.size());
+    for (std::size_t s : stored_) {
+      if (!make(s, alive) || !price(s, alive)) continue;
+      std::copy(base_.begin(), base_.end(), levels_.begin());
+      Outcome outcome{static_cast<int>(s), {}};
+      if (!add_outcomes(outcome, 0, 0, most, result)) return false;
+    }
+    return true;
+  }
+
 private:
+  /// Adds the outcome at hand and what it becomes with more of the copies from the `next`-th on.
+  bool add_outcomes(Outcome& outcome, std::size_t next, std::int64_t cost, std::size_t most,
+                    std::vector<Outcome>& result) {
+    const std::size_t count = consumers_.size(), level = outcome.copies.size();
+    const std::int64_t* each = levels_.data() + level * count; // the least each consumer costs with those copies
+    std::int64_t sum = made_ + cost;
+    for (std::size_t i = 0; i < count; ++i) sum = std::min(never, sum + each[i]);
+    if (sum < never / 2 && sum <= slack_) {
+      if (result.size() >= most) return false;
+      result.push_back(outcome);
+    }
+    if (level == count) return true; // no more copies than consumers
+    for (std::size_t k = next; k < paid_.size(); ++k) {
+      if (all_ + cost + price_[k] > slack_) continue;
+      for (std::size_t i = 0; i < count; ++i)
+        levels_[(level + 1) * count + i] = std::min(levels_[level * count + i], least(i, paid_[k]));
+      outcome.copies.push_back(paid_[k]);
+      const bool few = add_outcomes(outcome, k + 1, cost + price_[k], most, result);
+      outcome.copies.pop_back();
+      if (!few) return false;
+    }
+    return true;
+  }
+
+  /// made_: the least cost of bringing the tensor into stored candidate s. False: that is not possible.
+  bool make(std::size_t s, const std::vector<std::vector<int>>& alive) {
+    made_ = 0;
+    if (maker_ < 0) return true;
+    made_ = never;
+    for (int x : alive[links_[maker_]->variable])
+      made_ = std::min(made_, produced(*links_[maker_], x, s) - given_[maker_][x]);
+    return made_ < never / 2;
+  }
+
   std::int64_t produced(const Link& link, int value, std::size_t s) const {
     return link.produced.empty() ? 0 : term_.from[link.produced[value] * candidates_ + s];
   }
@@ -61,14 +113,7 @@ private:
   /// Adds to `result` what is possible with stored candidate s. False: no plan wanted can store that.
   bool through(std::size_t s, std::size_t link, const std::vector<std::vector<int>>& alive,
                std::vector<std::int64_t>& result) {
-    made_ = 0;
-    if (maker_ >= 0) {
-      made_ = never;
-      for (int x : alive[links_[maker_]->variable])
-        made_ = std::min(made_, produced(*links_[maker_], x, s) - given_[maker_][x]);
-      if (made_ >= never / 2) return false;
-    }
-    if (!price(s, alive)) return false;
+    if (!make(s, alive) || !price(s, alive)) return false;
     const std::vector<int>& values = alive[links_[link]->variable];
     if (maker_ == static_cast<int>(link)) {
       const std::int64_t served = serve_all();
@@ -289,7 +334,12 @@ public:
     }
     order_variables();
     for (const Term& term : problem.terms)
-      if (!is_free_source(problem.model->graph->tensors[term.tensor])) stars_.emplace_back(term);
+      if (is_free_source(problem.model->graph->tensors[term.tensor])) {
+        star_of_.push_back(-1);
+      } else {
+        star_of_.push_back(static_cast<int>(stars_.size()));
+        stars_.emplace_back(term);
+      }
     connect();
   }
 
@@ -301,6 +351,16 @@ public:
   std::int64_t bound() const { return total_; }
   const std::vector<std::vector<int>>& values() const { return alive_; }
   std::int64_t bound(int variable, int value) const { return bounds_[variable][value]; }
+  Outcomes outcomes() {
+    Outcomes all;
+    for (int star : star_of_) {
+      std::vector<Outcome> list;
+      if (star < 0) list.push_back({0, {}}); // as it is read
+      const bool few = star < 0 || stars_[star].outcomes(alive_, limit_ - total_, most_outcomes, list);
+      all.push_back(few ? std::optional(std::move(list)) : std::nullopt);
+    }
+    return all;
+  }
 
 private:
   void order_variables() {
@@ -394,6 +454,7 @@ private:
   std::int64_t limit_;
   std::vector<int> order_;
   std::vector<Star> stars_;
+  std::vector<int> star_of_; // per term, -1: none
   std::vector<std::vector<Neighbour>> neighbours_;
   std::vector<std::vector<int>> alive_;
   std::vector<std::vector<std::int64_t>> own_;    // per variable and value: what it was told and kept
@@ -417,6 +478,9 @@ std::int64_t Relaxation::bound() const {
 }
 const std::vector<std::vector<int>>& Relaxation::values() const {
   return sweeper_->values();
+}
+Outcomes Relaxation::outcomes() {
+  return sweeper_->outcomes();
 }
 std::int64_t Relaxation::bound(int variable, int value) const {
   return sweeper_->bound(variable, value);

@@ -7,9 +7,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace soybean::plan {
+
+/// A way in which a tensor can come about: what is stored and which copies that move bytes are made.
+struct Outcome {
+  int stored;                       ///< index into Term::candidates
+  std::vector<std::int32_t> copies; ///< indices into Term::tilings
+};
+
+using Outcomes = std::vector<std::optional<std::vector<Outcome>>>; ///< per term
 
 class Relaxation {
 public:
@@ -26,6 +35,8 @@ public:
   const std::vector<std::vector<int>>& values() const;
   /// No plan in which the variable has that value moves fewer bytes.
   std::int64_t bound(int variable, int value) const;
+  /// Per term the outcomes that could be part of a plan wanted; nothing where there are too many to tell them apart.
+  Outcomes outcomes();
 
 private:
   class Sweeper;

@@ -88,11 +88,13 @@ std::string status_text(const Plan& plan) {
 
 /// ", 3.2 times that": a strategy's bytes beside the plan's.
 std::string beside(const Graph& graph, const Plan& plan, const std::string& strategy) {
-  const Plan other = make_plan(graph, plan.mesh, {.strategy = strategy});
-  return fmt::format("; {} {}{}", strategy, bytes_text(other.bytes),
-                     plan.bytes > 0 ? fmt::format(" ({:.2f} times)",
-                                                  static_cast<double>(other.bytes) / static_cast<double>(plan.bytes))
-                                    : "");
+  const auto known = plan.others.find(strategy);
+  const std::int64_t other =
+      known != plan.others.end() ? known->second : make_plan(graph, plan.mesh, {.strategy = strategy}).bytes;
+  return fmt::format("; {} {}{}", strategy, bytes_text(other),
+                     plan.bytes > 0
+                         ? fmt::format(" ({:.2f} times)", static_cast<double>(other) / static_cast<double>(plan.bytes))
+                         : "");
 }
 
 /// What a tensor adds to the plan's bytes.

@@ -13,6 +13,8 @@ struct Limits {
   std::int64_t incumbent = never; ///< bytes of a plan known already: only plans at most as costly are wanted
   std::int64_t table_entries = 0; ///< of one elimination table
   double easy_work = 7e4;         ///< combinations per term, looked at in the time of a sweep: sooner than bounds
+  double whole_entries = 4096;    ///< up to there the table of a term is made even where it could be split
+  bool thorough = true;           ///< false: give up where a few sweeps do not suffice
 };
 
 struct Solution {
@@ -24,5 +26,19 @@ struct Solution {
 };
 
 Solution solve(const Problem& problem, const Limits& limits);
+
+/// A plan found after a few sweeps, which may be far from the best; none where none was found at or below the
+/// incumbent.
+Solution first_guess(const Problem& problem, const Limits& limits);
+
+/// How cheap plans with each value can be.
+struct Outlook {
+  std::int64_t bound = 0; ///< no plan of the problem moves fewer bytes; `never`: none is as cheap as the incumbent
+  bool exact = false;     ///< some plan moves exactly so few
+  /// Per variable and value: no plan with it moves fewer bytes; more than the incumbent does where it is in none as
+  /// cheap.
+  std::vector<std::vector<std::int64_t>> least;
+};
+Outlook outlook(const Problem& problem, const Limits& limits);
 
 } // namespace soybean::plan

@@ -270,9 +270,9 @@ TEST(Planner, more_cuts_never_move_less) {
   }
 }
 
-TEST(Planner, many_cuts_get_a_good_plan_and_the_bound_of_their_leading_ones) {
-  const graph::Graph graph = test::mlp(512, {512, 512, 512, 512});
-  const tiling::Mesh mesh{std::vector<int>(6, 2)};
+TEST(Planner, many_cuts_get_a_good_plan_and_a_proven_gap) {
+  const graph::Graph graph = test::mlp(512, {512, 512});
+  const tiling::Mesh mesh{std::vector<int>(7, 2)}; // too many for a joint search
   const plan::Plan plan = make(graph, mesh.cuts, "auto");
   EXPECT_EQ(plan.status, plan::Status::bounded);
   EXPECT_GT(plan.gap, 0);
@@ -280,7 +280,7 @@ TEST(Planner, many_cuts_get_a_good_plan_and_the_bound_of_their_leading_ones) {
             0.999 * static_cast<double>(make(graph, {2, 2, 2}, "auto").bytes));
   for (const std::string& strategy : plan::strategies())
     EXPECT_LE(plan.bytes, make(graph, mesh.cuts, strategy).bytes) << strategy;
-  EXPECT_EQ(make(graph, mesh.cuts, "data").bytes, 2 * 63 * graph::parameter_count(graph) * 4);
+  EXPECT_EQ(make(graph, mesh.cuts, "data").bytes, 2 * 127 * graph::parameter_count(graph) * 4);
 }
 
 } // namespace

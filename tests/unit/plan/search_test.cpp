@@ -54,7 +54,14 @@ TEST(Search, bounds_first_or_not_gives_the_same_cost) {
     const Solution plain = solve(c.problem, {.table_entries = entries, .easy_work = 1e12});
     const Solution bounded = solve(c.problem, {.table_entries = entries, .easy_work = 1});
 
-    ASSERT_TRUE(plain.optimal && bounded.optimal) << "seed " << seed;
+    const Solution split = solve(c.problem, {.table_entries = entries, .easy_work = 1e12, .whole_entries = 0});
+    const Solution both = solve(c.problem, {.table_entries = entries, .easy_work = 1, .whole_entries = 0});
+
+    ASSERT_TRUE(plain.optimal && bounded.optimal && split.optimal && both.optimal) << "seed " << seed;
+    EXPECT_EQ(split.bytes, plain.bytes) << "seed " << seed;
+    EXPECT_EQ(bytes(c, split), plain.bytes) << "seed " << seed;
+    EXPECT_EQ(both.bytes, plain.bytes) << "seed " << seed;
+    EXPECT_EQ(bytes(c, both), plain.bytes) << "seed " << seed;
     EXPECT_EQ(bytes(c, plain), plain.bytes);
     EXPECT_EQ(bounded.bytes, plain.bytes) << "seed " << seed;
     EXPECT_EQ(bytes(c, bounded), plain.bytes) << "seed " << seed;
