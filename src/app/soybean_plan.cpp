@@ -247,10 +247,10 @@ void run(CommandLine& line) {
   check_options(line);
   std::optional<machine::Machine> machine;
   if (!line.common.machine.empty()) machine = machine::find_machine(line.common.machine, machine_folders());
-  if (line.simulate.empty())
-    plan_once(line, machine ? &*machine : nullptr);
-  else
+  if (machine && !line.simulate.empty()) // --simulate never comes without
     simulate_counts(line, *machine);
+  else
+    plan_once(line, machine ? &*machine : nullptr);
 }
 
 /// Says it and gives the exit code, which stays where nothing can be said (fmt would throw).

@@ -156,6 +156,7 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
 void add_losses(Graph& graph, const LossesOptions& options) {
   ensure(options.main < options.terms.size(), "losses without a main one");
   std::vector<std::vector<TensorId>> results;
+  results.reserve(options.terms.size());
   for (std::size_t i = 0; i < options.terms.size(); ++i)
     results.push_back(add_term(graph, options.terms[i], i == options.main ? options.top_k : 0, options.mixed));
   graph.logits = options.terms[options.main].input;

@@ -47,7 +47,9 @@ TensorId pad_layer(Graph& graph, const std::string& name, TensorId x, const Edge
 TensorId upsample_layer(Graph& graph, const std::string& name, TensorId x, const UpsampleOptions& options) {
   ensure(options.size.has_value() != options.scale.has_value(), "upsample: either a size or a scale");
   const Shape image = graph.tensors[x].shape;
-  Shape size = shape_of(options.size ? *options.size : *options.scale);
+  Shape size;
+  if (options.size) size = shape_of(*options.size);
+  if (options.scale) size = shape_of(*options.scale);
   for (std::size_t d = 0; d < 2 && options.scale && image.size() == 4; ++d) size[d] *= image[2 + d];
   return single(graph, name, "upsample",
                 {{"size", size},

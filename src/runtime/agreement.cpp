@@ -10,6 +10,7 @@ namespace soybean::runtime {
 
 void check_agreement(comm::Comm& comm, const std::vector<Named>& hashes) {
   std::vector<std::uint64_t> mine;
+  mine.reserve(hashes.size());
   for (const Named& named : hashes) mine.push_back(named.hash);
   const std::vector<std::byte> bytes = comm.gather_all(std::as_bytes(std::span(mine)));
   std::vector<std::uint64_t> all(mine.size() * comm.size());

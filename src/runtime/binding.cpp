@@ -23,6 +23,7 @@ std::vector<std::string> gather_texts(comm::Comm& comm, const std::string& mine)
   std::copy(mine.begin(), mine.end(), padded.begin());
   const std::vector<std::byte> all = comm.gather_all(std::as_bytes(std::span(padded)));
   std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(comm.size()));
   for (int r = 0; r < comm.size(); ++r) texts.emplace_back(reinterpret_cast<const char*>(all.data()) + r * length);
   return texts;
 }

@@ -502,6 +502,7 @@ void Executor::copy_metrics(int program, Queued& slot) const {
 std::vector<double> Executor::values_of(const Queued& slot) const {
   context_.comm.fence(slot.copied);
   std::vector<double> values;
+  values.reserve(slot.dtypes.size());
   for (std::size_t k = 0; k < slot.dtypes.size(); ++k)
     values.push_back(scalar(slot.dtypes[k], slot.values.data() + 8 * k));
   const std::size_t each = slot.of_parts, all = each * static_cast<std::size_t>(graph_.microbatches);

@@ -14,6 +14,7 @@ constexpr std::int64_t message_alignment = 64;
 
 /// base + bytes, also for a null base (sizing).
 void* at(void* base, std::int64_t bytes) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): to a null pointer nothing may be added
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(bytes));
 }
 

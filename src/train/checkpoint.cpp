@@ -117,7 +117,7 @@ std::vector<std::string> differences_of_tensors(const io::File& file, const Job&
   std::sort(wanted.begin(), wanted.end());
   for (const std::string group : {"parameters", "state"})
     for (const std::string& name : io::dataset_names(file, group))
-      if (!std::binary_search(wanted.begin(), wanted.end(), group + "/" + name))
+      if (!std::binary_search(wanted.begin(), wanted.end(), fmt::format("{}/{}", group, name)))
         found.push_back(fmt::format("{}/{} expected no such tensor", group, name));
   return found;
 }
@@ -248,7 +248,7 @@ std::string write_checkpoint(const Job& job, const runtime::Executor& executor, 
 }
 
 std::optional<std::string> latest_checkpoint(comm::Comm& comm, const std::string& run_dir) {
-  const std::string path = text_from_root(comm, [&] { return latest_in(run_dir); });
+  std::string path = text_from_root(comm, [&] { return latest_in(run_dir); });
   if (path.empty()) return std::nullopt;
   return path;
 }

@@ -85,16 +85,16 @@ ExitCode run_verify(const RunRequest& request, const Job& job, std::unique_ptr<c
 }
 
 /// The checkpoint to validate, checked as far as its header tells.
-std::string choose_evaluated(const RunRequest& request, const Job& job, comm::Comm& comm) {
+std::string choose_evaluated(const std::string& asked, const Job& job, comm::Comm& comm) {
   const std::string& dir = job.config.run.dir;
-  const std::optional<std::string> path = request.eval->empty() ? latest_checkpoint(comm, dir) : request.eval;
+  std::string path = asked.empty() ? latest_checkpoint(comm, dir).value_or("") : asked;
   on_all_ranks([&] {
-    if (!path) fail("--eval: {}, got no checkpoint expected one. train first, or name one: --eval=PATH", dir);
+    if (path.empty()) fail("--eval: {}, got no checkpoint expected one. train first, or name one: --eval=PATH", dir);
     if (job.reader->info().validation_samples == 0)
       fail("--eval: data, got no validation samples expected some. see src/config/README.md on [data]");
   });
-  check_evaluated(job, comm, *path);
-  return *path;
+  check_evaluated(job, comm, path);
+  return path;
 }
 
 /// Validates a checkpoint: prints loss and accuracy (the whole as JSON with --json) and writes `evaluation.json`.
@@ -157,8 +157,8 @@ void announce_weights(const RunRequest& request, const Job& job, comm::Comm& com
 /// Chooses and checks the checkpoint; writes nothing.
 Start choose_start(const RunRequest& request, const Job& job, comm::Comm& comm) {
   if (!request.resume) return {};
-  Start start{.checkpoint = *request.resume};
-  if (start.checkpoint->empty()) {
+  Start start{.checkpoint = request.resume};
+  if (request.resume->empty()) {
     start.checkpoint = latest_checkpoint(comm, job.config.run.dir);
     start.goes_on = start.checkpoint || request.begin_from.empty();
     if (!start.goes_on) start.checkpoint = request.begin_from;
@@ -287,7 +287,7 @@ ExitCode run(const RunRequest& request) {
   const std::vector<std::string> hosts = comm::host_names();
   const std::vector<int> ranks_per_host = comm::ranks_per_host(hosts);
   Job job = read_job(request.job, *comm);
-  const std::string evaluated = request.eval ? choose_evaluated(request, job, *comm) : std::string();
+  const std::string evaluated = request.eval ? choose_evaluated(*request.eval, job, *comm) : std::string();
   const Start start = choose_start(request, job, *comm);
   if (!request.verify && !request.eval && takes_weights(job, start)) announce_weights(request, job, *comm);
   plan_job(job, *comm, ranks_per_host);

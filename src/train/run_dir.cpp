@@ -156,11 +156,11 @@ std::string move_earlier_run(const std::string& dir) {
 }
 
 std::string begin_in(const std::string& dir, const std::optional<std::string>& checkpoint, std::int64_t step) {
+  if (!checkpoint) return move_earlier_run(dir);
   std::error_code error;
-  fs::path source = checkpoint ? fs::canonical(*checkpoint, error) : fs::path();
+  fs::path source = fs::canonical(*checkpoint, error);
   if (error) fail_running("{}: can not be found, got '{}'", *checkpoint, error.message());
   const std::string earlier = move_earlier_run(dir);
-  if (!checkpoint) return earlier;
   if (!fs::exists(source, error)) source = fs::path(earlier) / "checkpoints" / source.filename();
   adopt(source, step, folder(dir));
   return earlier;

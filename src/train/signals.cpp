@@ -61,8 +61,9 @@ const char* signal_name(int signal) {
     return "SIGINT";
   case SIGUSR1:
     return "SIGUSR1";
+  default:
+    return "signal";
   }
-  return "signal";
 }
 
 } // namespace soybean::train

@@ -76,7 +76,7 @@ std::vector<double> gather_whole(const runtime::Context& context, const TensorVi
   sum.send = sum.recv = whole_values.data();
   sum.label = "verification";
   sum.control = true;
-  context.comm.wait(context.comm.start(std::move(sum), host));
+  context.comm.wait(context.comm.start(sum, host));
   return whole_values;
 }
 
