@@ -33,6 +33,7 @@ std::vector<int> hosts() {
   int size = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   std::vector<int> result;
+  result.reserve(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) result.push_back(r / 2);
   return result;
 }

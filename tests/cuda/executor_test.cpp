@@ -108,7 +108,7 @@ protected:
 TEST_F(OnAccelerators, RandomGraphsUnderRandomPlansFollowTheHost) {
   const device::Exec accelerator(1, device_);
   for (int c = 0; c < 25 || compared_in_full_ < 10; ++c) {
-    run_case(static_cast<std::uint64_t>(2000 * comm_->size() + c), accelerator);
+    run_case(2000 * static_cast<std::uint64_t>(comm_->size()) + static_cast<std::uint64_t>(c), accelerator);
     if (comm::max(*comm_, HasFailure() ? 1.0 : 0.0) > 0) return; // one bad case is enough to read
   }
 }

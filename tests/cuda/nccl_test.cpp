@@ -363,6 +363,7 @@ TEST_F(Nccl, WhatIsUnderWayCanBeGivenUp) {
 TEST_F(Nccl, TheStagesInsideHostsAreNamedWhereTheyStall) {
   if (size_ == 1) return;
   std::vector<int> hosts;
+  hosts.reserve(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) hosts.push_back(r / 2);
   auto comm = in_stages(hosts);
   comm->stall_seconds = 0.2;

@@ -27,7 +27,7 @@ int world_size() {
 
 /// One value of a term: integers, so that every order of sums gives the same and results can be compared exactly.
 template<class T>
-T term(int rank, std::int64_t i, int salt) {
+T term(std::int64_t rank, std::int64_t i, std::int64_t salt) {
   return static_cast<T>((rank * 31 + i * 7 + salt * 13) % 97 - 40);
 }
 
@@ -105,9 +105,8 @@ protected:
     const std::vector<int> group = random_group(random, comm_->rank());
     const bool in_place = random() % 2;
     comm_->prepare({group});
-    std::vector<std::int64_t> counts;
-    for (std::size_t m = 0; m < group.size(); ++m)
-      counts.push_back(random() % 4 == 0 ? 0 : static_cast<std::int64_t>(random() % (most + 1)));
+    std::vector<std::int64_t> counts(group.size());
+    for (std::int64_t& count : counts) count = random() % 4 == 0 ? 0 : static_cast<std::int64_t>(random() % (most + 1));
     const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
     const auto me = std::find(group.begin(), group.end(), comm_->rank()) - group.begin();
     const std::int64_t first = std::accumulate(counts.begin(), counts.begin() + me, std::int64_t{0});
@@ -131,9 +130,8 @@ protected:
   template<class T>
   void exchange(std::mt19937& random, std::int64_t most) {
     const int p = comm_->size(), me = comm_->rank();
-    std::vector<std::int64_t> counts; // [from][to]
-    for (int i = 0; i < p * p; ++i)
-      counts.push_back(random() % 3 == 0 ? 0 : static_cast<std::int64_t>(random() % (most + 1)));
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(p) * p); // [from][to]
+    for (std::int64_t& count : counts) count = random() % 3 == 0 ? 0 : static_cast<std::int64_t>(random() % (most + 1));
     std::vector<std::vector<T>> out, in;
     Collective c{.kind = Kind::exchange, .dtype = dtype_of<T>, .label = "exchange"};
     std::int64_t lacking = 0;
@@ -191,7 +189,7 @@ TEST_P(CommTest, ManyMayBeInFlightAndEndInAnyOrder) {
     groups.push_back(random_group(random, comm_->rank()));
     comm_->prepare({groups.back()});
     data.emplace_back(100 + 2000 * (k % 3));
-    for (std::size_t i = 0; i < data[k].size(); ++i) data[k][i] = term<float>(comm_->rank(), i, k);
+    for (std::int64_t i = 0; i < std::ssize(data[k]); ++i) data[k][i] = term<float>(comm_->rank(), i, k);
     Collective c{.kind = Kind::all_reduce, .group = groups[k], .label = "in flight"};
     c.send = c.recv = data[k].data();
     c.counts = {std::ssize(data[k])};
@@ -204,7 +202,7 @@ TEST_P(CommTest, ManyMayBeInFlightAndEndInAnyOrder) {
   for (int k : order) {
     comm_->wait(tokens[k]);
     fence();
-    for (std::size_t i = 0; i < data[k].size(); ++i) {
+    for (std::int64_t i = 0; i < std::ssize(data[k]); ++i) {
       float expected = 0;
       for (int r : groups[k]) expected += term<float>(r, i, k);
       ASSERT_EQ(data[k][i], expected) << "collective " << k;

@@ -21,6 +21,7 @@ std::unique_ptr<Comm> three_per_host() {
   std::vector<int> hosts;
   int size = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  hosts.reserve(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) hosts.push_back(r / 3);
   Halves halves{.inside = mpi(), .between = mpi({.sizes = small}), .after = mpi({.sizes = small})};
   return std::make_unique<HierarchicalComm>(std::move(halves), hosts);

@@ -27,7 +27,7 @@ int world_size() {
 
 /// One value of a term: integers, so that every order of sums gives the same and results can be compared exactly.
 template<class T>
-T term(int rank, std::int64_t i, int salt) {
+T term(std::int64_t rank, std::int64_t i, std::int64_t salt) {
   return static_cast<T>((rank * 31 + i * 7 + salt * 13) % 97 - 40);
 }
 
@@ -65,7 +65,7 @@ TEST(Sizes, AMessageOfManyFullChunksArrives) {
   const device::Exec exec(1);
   std::vector<int> everyone(comm->size());
   std::iota(everyone.begin(), everyone.end(), 0);
-  const std::int64_t n = 1'200'003 * comm->size(); // 4.8 MB per block: two chunks
+  const std::int64_t n = std::int64_t{1'200'003} * comm->size(); // 4.8 MB per block: two chunks
   std::vector<float> data(n);
   for (std::int64_t i = 0; i < n; ++i) data[i] = term<float>(comm->rank(), i, 0);
   Collective c{.kind = Kind::all_reduce, .group = everyone, .counts = {n}};

@@ -92,7 +92,7 @@ TEST_F(ExecutorCase, RandomGraphsUnderRandomPlansFollowTheSerialRun) {
   const int cases = more != nullptr ? std::atoi(more) : comm_->size() == 1 ? 20 : 45;
   ASSERT_GT(cases, 0);
   for (int c = 0; c < cases; ++c) {
-    run_case(static_cast<std::uint64_t>(1000 * comm_->size() + c));
+    run_case(1000 * static_cast<std::uint64_t>(comm_->size()) + static_cast<std::uint64_t>(c));
     if (comm::max(*comm_, HasFailure() ? 1.0 : 0.0) > 0) return; // one bad case is enough to read
   }
 }

@@ -38,6 +38,7 @@ std::vector<std::vector<int>> layouts() {
   std::vector<std::vector<int>> result;
   const auto add = [&](const auto& host_of) {
     std::vector<int> hosts;
+    hosts.reserve(static_cast<std::size_t>(p));
     for (int r = 0; r < p; ++r) hosts.push_back(host_of(r));
     if (std::find(result.begin(), result.end(), hosts) == result.end()) result.push_back(hosts);
   };
@@ -94,7 +95,7 @@ std::int64_t crossing(const Collective& c, const std::vector<int>& hosts) {
 }
 
 /// The value of one element of a rank's term: whole numbers, so that all orders of sums agree.
-double term(int rank, std::int64_t i) {
+double term(std::int64_t rank, std::int64_t i) {
   return static_cast<double>((rank * 31 + i * 7) % 97 - 40);
 }
 
@@ -118,8 +119,9 @@ struct Case {
     bool in_place = false;
     std::int64_t first = 0;
     if (kind == Kind::exchange) {
-      std::vector<std::int64_t> counts;
-      for (int i = 0; i < p * p; ++i) counts.push_back(random() % 3 == 0 ? 0 : random() % (most + 1));
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(p) * p);
+      for (std::int64_t& count : counts)
+        count = random() % 3 == 0 ? 0 : static_cast<std::int64_t>(random() % (most + 1));
       std::int64_t from = 0, to = 0;
       for (int r = 0; r < p; ++r) from += counts[me * p + r], to += counts[r * p + me];
       out.resize(from);
@@ -245,7 +247,8 @@ TEST_P(Hierarchical, RedistributionsEqualFlatOnes) {
     const int cases = world_size() > 8 ? 4 : 12; // which share few cores
     for (int i = 0; i < cases; ++i) {
       Redistribution r{.mesh = support::random_mesh(random(), world_size())};
-      for (int d = random() % 2 == 0 ? 2 : 4; d > 0; --d) r.shape.push_back(world_size() + random() % 9);
+      for (int d = random() % 2 == 0 ? 2 : 4; d > 0; --d)
+        r.shape.push_back(world_size() + static_cast<std::int64_t>(random() % 9));
       r.from = random_tiling(random, r.shape, r.mesh, true);
       r.to = random_tiling(random, r.shape, r.mesh, false);
       SCOPED_TRACE(fmt::format("hosts {}, {} {} to {}", fmt::join(hosts, " "), to_string(r.shape),
@@ -273,7 +276,7 @@ TEST_P(Hierarchical, ManyAreUnderWayAtOnce) {
     for (int k = 0; k < 10; ++k) {
       groups.push_back(random_group(random, comm->rank()));
       data.emplace_back(1 + 700 * (k % 3));
-      for (std::size_t i = 0; i < data[k].size(); ++i) data[k][i] = term(comm->rank() + k, i);
+      for (std::int64_t i = 0; i < std::ssize(data[k]); ++i) data[k][i] = term(comm->rank() + k, i);
       Collective c{.kind = Kind::all_reduce, .dtype = DType::f64, .group = groups[k], .label = "in flight"};
       c.send = c.recv = data[k].data();
       c.counts = {std::ssize(data[k])};
@@ -284,7 +287,7 @@ TEST_P(Hierarchical, ManyAreUnderWayAtOnce) {
     comm->barrier(); // progresses them too
     for (int k = 0; k < 10; ++k) {
       comm->wait(tokens[k]);
-      for (std::size_t i = 0; i < data[k].size(); ++i) {
+      for (std::int64_t i = 0; i < std::ssize(data[k]); ++i) {
         double expected = 0;
         for (int r : groups[k]) expected += term(r + k, i);
         ASSERT_EQ(data[k][i], expected) << "collective " << k << " hosts " << fmt::format("{}", fmt::join(hosts, " "));

@@ -54,8 +54,8 @@ double value_at(const Shape& shape, const Box& box, std::int64_t i) {
 
 template<class T>
 std::vector<T> logical_values(const Shape& shape, const Box& box) {
-  std::vector<T> values;
-  for (std::int64_t i = 0; i < volume(box); ++i) values.push_back(static_cast<T>(value_at(shape, box, i)));
+  std::vector<T> values(static_cast<std::size_t>(volume(box)));
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) values[i] = static_cast<T>(value_at(shape, box, i));
   return values;
 }
 

@@ -60,7 +60,7 @@ TEST_P(Monitoring, TheLibraryAgreesWithTheCountersToTheByte) {
   std::filesystem::remove_all(directory);
 
   // Elements of one call of each kind: 5 + 9001 + 3000017.
-  constexpr std::int64_t bytes = 4 * (5 + 9001 + 3000017);
+  constexpr std::int64_t bytes = std::int64_t{4} * (5 + 9001 + 3000017);
   std::int64_t total = 0;
   std::istringstream lines(text);
   std::string rank_word, counted_word;

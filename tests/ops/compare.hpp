@@ -32,6 +32,7 @@ constexpr double tolerance(DType precision) {
 
 inline std::vector<device::TensorView> views(const std::vector<support::Block>& blocks) {
   std::vector<device::TensorView> result;
+  result.reserve(blocks.size());
   for (const support::Block& block : blocks) result.push_back(block.view());
   return result;
 }

@@ -94,6 +94,7 @@ void check_choices(const device::Exec& exec, const Graph& graph, const Node& nod
   std::vector<std::vector<Block>> results(node.outputs.size()); // per output, per rank
   for (int rank = 0; rank < tiling::ranks(mesh); ++rank) {
     std::vector<Block> inputs;
+    inputs.reserve(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(operand_block(graph, node.inputs[i], values, mesh, tilings.inputs[i], rank));
     std::vector<device::TensorView> outputs;
@@ -105,6 +106,7 @@ void check_choices(const device::Exec& exec, const Graph& graph, const Node& nod
     support::run_node(exec, graph, node, views(inputs), outputs);
   }
   std::vector<std::string> names;
+  names.reserve(choices.size());
   for (ops::Choice choice : choices) names.push_back(ops::to_string(form, choice));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     Difference d;
@@ -128,6 +130,7 @@ void check_node(const device::Exec& exec, const Graph& graph, const Node& node, 
   std::vector<std::size_t> pick(mesh.cuts.size(), 0);
   while (true) {
     std::vector<ops::Choice> choices;
+    choices.reserve(pick.size());
     for (std::size_t p : pick) choices.push_back(allowed[p]);
     check_choices(exec, graph, node, values, mesh, choices);
     std::size_t cut = pick.size();

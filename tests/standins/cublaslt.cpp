@@ -158,7 +158,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
   auto* product = static_cast<Product*>(desc);
   const auto set = [&](auto& target) {
     if (bytes != sizeof(target)) return CUBLAS_STATUS_INVALID_VALUE;
-    std::memcpy(&target, value, bytes);
+    std::memcpy(static_cast<void*>(&target), value, bytes);
     return CUBLAS_STATUS_SUCCESS;
   };
   switch (attribute) {

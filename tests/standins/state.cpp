@@ -57,7 +57,9 @@ bool enter(const char* call) {
     s.failing_call.clear();
     return false;
   }
-  return s.calls_until_failure == 0 || --s.calls_until_failure > 0;
+  if (s.calls_until_failure == 0) return true;
+  --s.calls_until_failure;
+  return s.calls_until_failure > 0;
 }
 
 void fault(const std::string& text) {

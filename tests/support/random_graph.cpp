@@ -258,12 +258,12 @@ private:
     if (chance(15)) x = channel_factors(x);
     if (shape(x).size() == 4 && chance(60)) {
       const std::vector<Shape> choices{{1}, {2, 3}, {1, 2, 3}};
-      const Shape dims = choices[static_cast<std::size_t>(between(0, 2))];
+      const Shape& dims = choices[static_cast<std::size_t>(between(0, 2))];
       other = ops::reduce_layer(graph_, name("reduce"), other,
                                 {.mean = chance(70), .dims = dims, .keepdim = dims != Shape{2, 3} || chance(50)});
     }
     const std::vector<std::string> ops{"add", "mul", "sub", "div", "maximum", "minimum"};
-    const std::string op = ops[static_cast<std::size_t>(between(0, 5))];
+    const std::string& op = ops[static_cast<std::size_t>(between(0, 5))];
     if (op == "div") other = function("shift", function("abs", other), {{"by", 0.5}});
     if (op == "add") return ops::add_layer(graph_, name(op), {x, other});
     return ops::binary_layer(graph_, name(op), op, x, other);

@@ -92,7 +92,7 @@ TEST(Unique, ReleasesOnce) {
   {
     Unique<CountTraits> a(&released);
     Unique<CountTraits> b = std::move(a);
-    EXPECT_FALSE(a);
+    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that it then holds nothing
     EXPECT_TRUE(b);
   }
   EXPECT_EQ(released, 1);

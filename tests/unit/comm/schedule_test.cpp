@@ -101,7 +101,7 @@ TEST_P(AllReduceSchedule, SumsAndMovesExactlyTwiceTheBytesOfAReduceScatter) {
           bytes += received_bytes(schedules[r]);
         }
         run(schedules, DType::i32, 3);
-        EXPECT_EQ(bytes, 2 * (p - 1) * n * 4);
+        EXPECT_EQ(bytes, 2 * n * (p - 1) * 4);
         for (int r = 0; r < p; ++r) EXPECT_EQ(in_place ? terms[r] : sums[r], expected) << "n " << n << " rank " << r;
         if (!in_place) {
           EXPECT_EQ(terms, before);
@@ -167,7 +167,7 @@ TEST(ExchangeSchedule, DeliversEveryMessageInPartsAndCopiesToItself) {
     std::int64_t others = 0;
     for (int peer = 0; peer < p; ++peer) {
       EXPECT_EQ(in[r][peer], out[peer][r]) << peer << " -> " << r;
-      if (peer != r) others += 8 * count(peer, r);
+      if (peer != r) others += std::int64_t{8} * count(peer, r);
     }
     EXPECT_EQ(received_bytes(schedules[r]), others);
   }

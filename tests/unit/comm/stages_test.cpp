@@ -54,12 +54,13 @@ TEST(Stages, EqualHostsCrossSlowLinksAsRarelyAsPossible) {
     for (int each : {1, 2, 3, 8})
       for (bool dealt : {false, true}) {
         std::vector<int> host_of;
+        host_of.reserve(static_cast<std::size_t>(hosts) * each);
         for (int r = 0; r < hosts * each; ++r) host_of.push_back(dealt ? r % hosts : r / each);
-        const std::int64_t p = hosts * each, b = 6 * p * 8;
+        const std::int64_t p = std::int64_t{hosts} * each, b = 6 * p * 8;
         SCOPED_TRACE(fmt::format("{} hosts of {} dealt {}", hosts, each, dealt));
         const Bytes sums = received(Kind::all_reduce, 6, host_of, true);
         EXPECT_EQ(sums.all, 2 * (p - 1) * b);
-        EXPECT_EQ(sums.outside, 2 * (hosts - 1) * b);
+        EXPECT_EQ(sums.outside, 2 * b * (hosts - 1));
         const Bytes parts = received(Kind::reduce_scatter, 6, host_of, true);
         EXPECT_EQ(parts.all, (p - 1) * b);
         EXPECT_EQ(parts.outside, (hosts - 1) * b);

@@ -1,6 +1,7 @@
 #include "base/error.hpp"
 #include "config/options.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -414,7 +415,7 @@ TEST(RunConfig, AugmentationsAreCheckedOneByOne) {
   };
   for (const auto& [step, expected] : cases) {
     const std::string assignment = "data.augment=[" + step + "]";
-    EXPECT_EQ(error_of({assignment}, text), "--set " + assignment + ": data.augment[0]" + expected);
+    EXPECT_EQ(error_of({assignment}, text), fmt::format("--set {}: data.augment[0]{}", assignment, expected));
   }
   EXPECT_EQ(error_of({"data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]"}, text),
             "--set data.augment=[{op=\"cutout\", size=1}, {op=\"flip\"}]: data.augment[1].op, got \"flip\" (string) "

@@ -134,12 +134,12 @@ TEST(Augment, ChanceIsFair) {
     EXPECT_GE(holes[0].right - holes[0].left, 2);
     ++tops[holes[0].bottom];
   }
-  EXPECT_NEAR(flipped, samples / 2, 130); // four standard deviations
-  EXPECT_NEAR(often, samples * 9 / 10, 80);
+  EXPECT_NEAR(flipped, samples / 2.0, 130); // four standard deviations
+  EXPECT_NEAR(often, samples * 0.9, 80);
   EXPECT_EQ(crops.size(), 15u); // 3 rows, 5 columns
-  for (const auto& [where, count] : crops) EXPECT_NEAR(count, samples / 15, 65);
+  for (const auto& [where, count] : crops) EXPECT_NEAR(count, samples / 15.0, 65);
   EXPECT_EQ(tops.size(), 5u); // centres of the last two rows end alike
-  for (const auto& [bottom, count] : tops) EXPECT_NEAR(count, bottom == 6 ? samples / 3 : samples / 6, 120);
+  for (const auto& [bottom, count] : tops) EXPECT_NEAR(count, samples / (bottom == 6 ? 3.0 : 6.0), 120);
 }
 
 TEST(Augment, ResizedCropsHaveTheAreasAndRatiosAskedFor) {
@@ -160,7 +160,7 @@ TEST(Augment, ResizedCropsHaveTheAreasAndRatiosAskedFor) {
   EXPECT_NEAR(largest, 0.5, 0.02);
   // No window of such a ratio fits: the largest in the middle, here 4 of 40 rows.
   Picture<double> picture{1, 40, 4, std::vector<double>(160), {}};
-  for (std::size_t i = 0; i < 160; ++i) picture.values[i] = static_cast<double>(i / 4);
+  for (std::size_t i = 0; i < 160; ++i) picture.values[i] = std::floor(static_cast<double>(i) / 4);
   augment<double>({{.op = "resized_crop", .scale = {0.9, 1}, .ratio = {1, 1}}}, {3, 0, 0}, {4, 4, 255}, picture, holes);
   EXPECT_EQ(picture.values[0], 18);
   EXPECT_EQ(picture.values[15], 21);
@@ -239,6 +239,7 @@ TEST(AugmentedLoader, ThreadsPrefetchAndBeginningDoNotMatter) {
   const config::DataOptions options = augmented();
   const std::vector<Part> parts{{Content::inputs, {{1, 0, 0, 0}, {6, 3, 6, 5}}, DType::f32}};
   std::vector<std::vector<std::byte>> plain;
+  plain.reserve(9);
   Loader direct(BatchSource::training(*reader, options, {20, 7, 3, true}), parts, 0, 0);
   for (int step = 0; step < 9; ++step) plain.push_back(direct.next().parts[0]);
   EXPECT_NE(plain[0], plain[1]);

@@ -61,7 +61,7 @@ TEST(Order, IncompleteBatchGoesOnIntoTheNextEpoch) {
   std::vector<std::int64_t> ids;
   for (std::int64_t step = 0; step < 5; ++step)
     for (std::int64_t row = 0; row < 3; ++row) ids.push_back(sample_at(order, step, row));
-  for (int epoch = 0; epoch < 3; ++epoch) {
+  for (std::ptrdiff_t epoch = 0; epoch < 3; ++epoch) {
     std::vector<std::int64_t> part(ids.begin() + 5 * epoch, ids.begin() + 5 * epoch + 5);
     std::sort(part.begin(), part.end());
     EXPECT_EQ(part, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));

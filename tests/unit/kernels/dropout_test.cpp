@@ -23,12 +23,9 @@ std::vector<double> ones(std::int64_t n) {
 
 /// The mask of a whole tensor by the definition, in logical order, scaled.
 std::vector<double> expected_mask(std::int64_t n, double rate, std::uint64_t step) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < n; ++i)
-    values.push_back(philox::uniform({static_cast<std::uint64_t>(seed), stream, step}, static_cast<std::uint64_t>(i)) >=
-                             rate
-                         ? 1 / (1 - rate)
-                         : 0);
+  std::vector<double> values(static_cast<std::size_t>(n), 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (philox::uniform({static_cast<std::uint64_t>(seed), stream, step}, i) >= rate) values[i] = 1 / (1 - rate);
   return values;
 }
 

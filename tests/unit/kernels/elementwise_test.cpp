@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace soybean::kernels_test {
 namespace {
@@ -90,8 +91,8 @@ TEST_P(Elementwise, BiasGradientOfNoRowsIsZero) {
 }
 
 TEST_P(Elementwise, FlattenKeepsLogicalOrder) {
-  std::vector<double> values;
-  for (int i = 0; i < 24; ++i) values.push_back(i);
+  std::vector<double> values(24);
+  std::iota(values.begin(), values.end(), 0);
   const Block x = block(images({2, 3, 2, 2}, GetParam()), values);
   const Block y = block({{2, 12}, 4, GetParam()}), back = block(images({2, 3, 2, 2}, GetParam()));
   run({"flatten", {}, GetParam()}, {&x}, {&y});
@@ -132,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Precisions, Elementwise, ::testing::Values(DType::f32, 
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 std::vector<double> noise(std::int64_t n, std::uint64_t stream) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < n; ++i) values.push_back(philox::uniform({1, stream, 0}, i) - 0.5);
+  std::vector<double> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = philox::uniform({1, stream, 0}, i) - 0.5;
   return values;
 }
 
