@@ -77,6 +77,7 @@ Pins parse_pins(const Model& model, const tiling::Mesh& mesh, const Options& opt
 
 void fail_pins(const Options& options) {
   std::vector<std::string> names;
+  names.reserve(options.pins.size());
   for (const auto& pin : options.pins) names.push_back(pin.first);
   ensure(!names.empty(), "no plan at all under strategy " + options.strategy);
   fail("{}: pinned tensors, got {} expected some plan of strategy \"{}\" that stores them so. Drop one of the pins.",

@@ -84,6 +84,7 @@ std::int64_t cost_bytes(const Graph& graph, const Plan& plan, TensorId tensor) {
 
 void evaluate(const Graph& graph, Plan& plan) {
   std::vector<ops::OperandTilings> tilings;
+  tilings.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     tilings.push_back(tilings_of(graph, plan, static_cast<NodeId>(n)));
   plan.tensor_bytes.clear();

@@ -218,8 +218,9 @@ private:
       fail("{}: {}, got {} choices expected {}, one per cut of the mesh {}.", file_, where, found->size(),
            plan_.mesh.cuts.size(), to_string(plan_.mesh));
     const ops::Form form = ops::form(graph_, node);
-    std::vector<std::string> names;
     const std::vector<ops::Choice> allowed = ops::allowed_choices(form);
+    std::vector<std::string> names;
+    names.reserve(allowed.size());
     for (ops::Choice choice : allowed) names.push_back(ops::to_string(form, choice));
     std::vector<ops::Choice> choices;
     for (const Json& entry : *found) {

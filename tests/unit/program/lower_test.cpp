@@ -96,7 +96,7 @@ TEST(Lower, DataBytesAreTwiceTheWeightsPerFurtherRank) {
   for (int ranks : {2, 4, 8}) {
     plan::Plan plan = data_plan(g, tiling::make_mesh(std::vector<int>{ranks}));
     const Program p = lower(g, plan, Mode::train);
-    EXPECT_EQ(planned_bytes(g, p).data, 2 * (ranks - 1) * graph::parameter_count(g) * 4);
+    EXPECT_EQ(planned_bytes(g, p).data, 2 * graph::parameter_count(g) * (ranks - 1) * 4);
     EXPECT_GT(planned_bytes(g, p).control, 0);
   }
 }

@@ -76,6 +76,7 @@ public:
   /// Every rank holds its block of the summed tensor.
   void expect_summed(const Tiling& from, const Tiling& to) {
     std::vector<int> terms;
+    terms.reserve(static_cast<std::size_t>(ranks(mesh_)));
     for (int rank = 0; rank < ranks(mesh_); ++rank) terms.push_back(term_of(from, rank));
     std::ranges::sort(terms);
     terms.erase(std::unique(terms.begin(), terms.end()), terms.end());

@@ -23,6 +23,7 @@ std::string error_of(F&& f) {
 
 std::vector<Box> blocks(const Tiling& tiling, const Shape& shape, const Mesh& mesh) {
   std::vector<Box> all;
+  all.reserve(static_cast<std::size_t>(ranks(mesh)));
   for (int rank = 0; rank < ranks(mesh); ++rank) all.push_back(block(tiling, shape, mesh, rank));
   return all;
 }
