@@ -153,7 +153,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv, mpi);
   } catch (const Error& error) {
-    if (mpi.rank() == 0) fmt::print(stderr, "soybean_kernels: {}\n", error.what());
+    if (mpi.rank() == 0) std::fprintf(stderr, "soybean_kernels: %s\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "soybean_kernels: internal error: %s\n", error.what());
+    return static_cast<int>(ExitCode::failed);
   }
 }

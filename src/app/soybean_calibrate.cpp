@@ -57,18 +57,15 @@ void run(const CommandLine& line, const comm::MpiSession& mpi) {
                line.out.find('/') == std::string::npos && !line.out.ends_with(".toml") ? "./" + line.out : line.out);
 }
 
-/// What only this rank ran into must end the others.
+/// What only this rank ran into must end the others. The code stays where nothing can be said (fmt would throw).
 int report(const comm::MpiSession& mpi, const std::string& message, ExitCode code, bool on_all_ranks) {
-  if (mpi.rank() == 0 || !on_all_ranks) fmt::print(stderr, "soybean_plan: {}\n", message);
+  if (mpi.rank() == 0 || !on_all_ranks) std::fprintf(stderr, "soybean_plan: %s\n", message.c_str());
   std::fflush(nullptr);
   if (!on_all_ranks && mpi.size() > 1) comm::MpiSession::abort(static_cast<int>(code));
   return static_cast<int>(code);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-  comm::MpiSession mpi(&argc, &argv);
+int obey(int argc, char** argv, const comm::MpiSession& mpi) {
   CLI::App app{"Measures this machine and writes a machine file (soybean_plan --calibrate)."};
   CommandLine line;
   app.add_option("--calibrate,out", line.out, "the file to write; without one it is printed")->type_name("OUT.toml");
@@ -77,11 +74,20 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 4096));
   try {
     app.parse(argc, argv);
-    run(line, mpi);
-    return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return mpi.rank() == 0 ? app.exit(error) : 0;
     return report(mpi, app::explain(app, error, argc, argv), ExitCode::bad_input, true);
+  }
+  run(line, mpi);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  comm::MpiSession mpi(&argc, &argv);
+  try {
+    return obey(argc, argv, mpi);
   } catch (const Error& error) {
     return report(mpi, error.what(), error.code(), error.on_all_ranks());
   } catch (const std::bad_alloc&) {

@@ -150,7 +150,8 @@ void print_json(const Job& job, const plan::Plan& plan, double seconds, const ma
     report.machine = setting->machine.name;
     report.time = simulate::figures(step, job.config.data.batch);
     for (const plan::Compared& other : report.plans)
-      if (other.plan.strategy == "data") report.time.emplace_back("speedup_over_data", *other.seconds / step.seconds);
+      if (other.plan.strategy == "data" && other.seconds)
+        report.time.emplace_back("speedup_over_data", *other.seconds / step.seconds);
   }
   fmt::print("{}", plan::to_json(job.graph, report));
 }

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <memory>
+#include <numeric>
 
 namespace soybean::calibrate {
 namespace {
@@ -93,6 +95,7 @@ private:
         taken[i].push_back(work[i].computing_seconds - before[i].computing_seconds);
     }
     std::vector<double> seconds;
+    seconds.reserve(taken.size());
     for (std::vector<double>& values : taken) seconds.push_back(median(std::move(values)));
     return seconds;
   }
@@ -214,8 +217,8 @@ std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& c
   std::vector<machine::Link> links;
   const int mine = comm.rank() / each;
   if (each > 1) {
-    std::vector<int> group;
-    for (int r = 0; r < each; ++r) group.push_back(mine * each + r);
+    std::vector<int> group(static_cast<std::size_t>(each));
+    std::iota(group.begin(), group.end(), mine * each);
     const GroupSpeed speed = measure_group(exec, comm, group);
     const bool bus = !exec.on_device(); // the ranks' messages share the host's memory
     links.push_back({.name = bus ? "shared memory" : "devices of a host",
@@ -226,6 +229,7 @@ std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& c
   }
   if (on_hosts.size() > 1) {
     std::vector<int> group;
+    group.reserve(on_hosts.size());
     for (std::size_t host = 0; host < on_hosts.size(); ++host)
       group.push_back(static_cast<int>(host) * each + comm.rank() % each);
     const GroupSpeed speed = measure_group(exec, comm, group);
@@ -240,14 +244,14 @@ std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& c
 
 double measure_overlap(const device::Exec& exec, comm::Comm& comm) {
   if (comm.size() == 1) return 0;
-  std::vector<int> everyone;
-  for (int rank = 0; rank < comm.size(); ++rank) everyone.push_back(rank);
+  std::vector<int> everyone(static_cast<std::size_t>(comm.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
   const AllReduce all(exec, comm, everyone, large_count);
   const double alone = collective_seconds(exec, comm, all.collective());
   const graph::Graph graph = network({4, 16, 16, 64}, DType::f32);
   Bench bench(graph, exec);
   const double step = comm::max(comm, seconds_of(exec, [&] { bench.executor().run(0); }));
-  const int steps = std::max(1, static_cast<int>(alone / step + 0.5)); // about as long as the all-reduce
+  const int steps = std::max(1, static_cast<int>(std::lround(alone / step))); // about as long as the all-reduce
   const program::Program& program = bench.executor().program(0);
   const auto compute = [&](bool poll) {
     for (int s = 0; s < steps; ++s)

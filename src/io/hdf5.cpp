@@ -264,7 +264,7 @@ void describe(const File& file, const std::string& object, const std::string& bu
     text += fmt::format("{} {} {}", static_cast<int>(info.element), info.element_bytes, to_string(info.shape)) + '\0';
   } else
     for (const std::string& name : links_of(file, object))
-      describe(file, object == "/" ? name : object + "/" + name, but, depth + 1, text);
+      describe(file, object == "/" ? name : fmt::format("{}/{}", object, name), but, depth + 1, text);
 }
 
 /// The attribute that holds the n-th part of a long text.

@@ -83,7 +83,7 @@ std::int64_t reduced(const std::vector<Group>& groups, std::int64_t& held) {
     }
   std::int64_t elements = sliced - held; // reduce-scatters add up to what they take away
   for (const Group& g : groups)
-    if (g.partial) elements += (g.count - g.split) * 2 * (g.parts - 1) * (held / g.parts);
+    if (g.partial) elements += 2 * (held / g.parts) * (g.parts - 1) * (g.count - g.split);
   return elements;
 }
 

@@ -141,7 +141,8 @@ void execute(Entry& e, dnnl::stream& stream, const Data& data, void* scratch) {
 }
 
 double flops(const Conv& c) {
-  return 2.0 * static_cast<double>(c.output_size()) * static_cast<double>(c.weight_size() / c.out_channels);
+  const std::int64_t terms = c.weight_size() / c.out_channels;
+  return 2.0 * static_cast<double>(c.output_size()) * static_cast<double>(terms);
 }
 
 double flops(const Matmul& s) {
@@ -169,8 +170,8 @@ Activations preferred_activations(const Conv& c) {
   return (isa & avx512) != avx512 && pays ? Activations::any : Activations::nhwc;
 }
 
-Desc activation(Dims dims, Tag tag) {
-  return {std::move(dims), memory::data_type::f32, tag};
+Desc activation(const Dims& dims, Tag tag) {
+  return {dims, memory::data_type::f32, tag};
 }
 
 ConvDescs conv_descs(const Conv& c, Activations activations) {
