@@ -7,6 +7,8 @@
 #include "data/part.hpp"
 #include "data/reader.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -57,11 +59,11 @@ Folder list_folder(const std::string& path, const std::vector<std::string>& clas
     if (row == classes.end() || *row != name)
       fail("{}/{}: got a class that is not among those to train with expected one of its {} folders", path, name,
            classes.size());
-    const std::string inside = path + "/" + name;
+    const std::string inside = fmt::format("{}/{}", path, name);
     const std::size_t before = folder.files.size();
     for (std::string& file : names_in(inside, false))
       if (is_image(file)) {
-        folder.files.push_back(name + "/" + file);
+        folder.files.push_back(fmt::format("{}/{}", name, file));
         folder.labels.push_back(static_cast<std::int32_t>(row - classes.begin()));
       }
     if (const std::vector<std::string> inner = names_in(inside, true); !inner.empty())

@@ -15,8 +15,8 @@ Taps linear_taps(std::int64_t from, std::int64_t to) {
   taps.weights.resize(static_cast<std::size_t>(to * taps.most));
   for (std::int64_t x = 0; x < to; ++x) {
     const double centre = (static_cast<double>(x) + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(centre - support + 0.5));
-    const auto last = std::min(from, static_cast<std::int64_t>(centre + support + 0.5));
+    const auto first = std::max<std::int64_t>(0, std::llround(centre - support));
+    const auto last = std::min<std::int64_t>(from, std::llround(centre + support));
     double* weights = taps.weights.data() + x * taps.most;
     double sum = 0;
     for (std::int64_t k = 0; k < last - first; ++k) {
