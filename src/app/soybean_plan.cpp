@@ -1,19 +1,18 @@
-// soybean_plan: shows how the network of a model file would be tiled over so many ranks, and what that moves. Needs no
-// MPI and no devices. See --help and the README.
+// soybean_plan: shows how the network of a model file would be tiled over so many ranks, what that moves, and why.
+// Needs no MPI and no devices. See --help and the README.
 #include "app/command_line.hpp"
+#include "app/plan_job.hpp"
 #include "base/error.hpp"
-#include "config/options.hpp"
 #include "config/table.hpp"
+#include "explain/layers.hpp"
+#include "explain/page.hpp"
+#include "explain/sweep.hpp"
+#include "explain/why.hpp"
 #include "frontend/training.hpp"
-#include "machine/machine.hpp"
-#include "machine/time.hpp"
+#include "plan/diff.hpp"
 #include "plan/plan_file.hpp"
-#include "plan/planner.hpp"
 #include "plan/report.hpp"
-#include "program/memory.hpp"
-#include "program/program.hpp"
 #include "simulate/report.hpp"
-#include "simulate/step.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -30,6 +29,8 @@
 namespace {
 
 using namespace soybean;
+using app::Job;
+using explain::Costed;
 
 struct CommandLine {
   app::Common common;
@@ -37,35 +38,12 @@ struct CommandLine {
   int ranks = 0;
   bool compare = false;
   std::string plan_out;
-  std::string simulate;
+  std::string why;
+  std::vector<std::string> diff;
+  std::string sweep;
+  std::string report;
   bool weak = false, csv = false;
 };
-
-struct Job {
-  config::RunConfig config;
-  graph::Graph graph;
-  tiling::Mesh mesh;
-};
-
-/// `times`: how many times the model file's batch. Ranks lie on the machine's hosts, if there is one.
-Job read_job(const CommandLine& line, int ranks, const machine::Machine* machine, std::int64_t times = 1) {
-  config::Table root = config::Table::parse(config::read_file(line.common.model), line.common.model);
-  for (const std::string& assignment : line.common.overrides) root.apply_override(assignment);
-  if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
-  Job job;
-  job.config = config::read_run_config(root);
-  job.graph = frontend::build_training_graph(root, job.config);
-  root.report_unread();
-  const std::vector<std::int64_t>& cuts = job.config.parallel.mesh;
-  const std::vector<int> hosts = machine ? machine::ranks_on_hosts(*machine, ranks) : std::vector<int>{ranks};
-  job.mesh = cuts.empty() ? tiling::make_mesh(hosts) : tiling::make_mesh(cuts, ranks);
-  return job;
-}
-
-machine::Setting setting_of(const machine::Machine& machine, const Job& job) {
-  const config::TrainOptions& train = job.config.train;
-  return machine::make_setting(machine, job.mesh, machine::precision_of(train.precision, train.tf32));
-}
 
 /// The folder of the program that runs.
 std::filesystem::path here() {
@@ -80,51 +58,20 @@ std::vector<std::string> machine_folders() {
   return folders;
 }
 
-/// The plan a run would take.
-plan::Plan choose(const Job& job) {
-  const config::ParallelOptions& parallel = job.config.parallel;
-  if (!parallel.plan.empty())
-    return plan::parse_plan(config::read_file(parallel.plan), parallel.plan, job.graph, job.mesh);
-  return plan::make_plan(job.graph, job.mesh,
-                         {.strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where});
-}
-
-plan::Plan data_plan(const Job& job, const plan::Plan& chosen) {
-  return chosen.strategy == "data" ? chosen : plan::make_plan(job.graph, job.mesh, {.strategy = "data"});
-}
-
-/// Bytes of all buffers of the fullest rank, scratch of kernels and messages not counted. The last block of a dim is
-/// its largest, so the last rank is the fullest.
-std::int64_t peak_memory(const Job& job, const program::Program& program) {
-  const program::Workspaces none(program.instructions.size(), 0);
-  return program::assign_memory(job.graph, program, tiling::ranks(program.mesh) - 1, none).arena_bytes;
-}
-
-program::Program program_of(const Job& job, const plan::Plan& plan) {
-  program::Program program = program::lower(job.graph, plan, program::Mode::train);
-  program::run_passes(job.graph, program);
-  return program;
-}
-
-/// The run's plan first, then every named strategy's.
-std::vector<plan::Compared> compare(const Job& job, plan::Plan first, const machine::Setting* setting) {
-  std::vector<plan::Compared> all = {{std::move(first), std::nullopt}};
+/// The run's plan, then every named strategy's.
+std::vector<Costed> all_strategies(const Job& job, const Costed& first) {
+  std::vector<Costed> all = {first};
   for (const std::string& strategy : plan::strategies())
-    if (strategy != all[0].plan.strategy)
-      all.push_back({plan::make_plan(job.graph, job.mesh, {.strategy = strategy}), std::nullopt});
-  for (plan::Compared& compared : all) {
-    const program::Program program = program_of(job, compared.plan);
-    compared.peak_memory = peak_memory(job, program);
-    if (setting) compared.seconds = simulate::predict(*setting, job.graph, compared.plan, program).seconds;
-  }
+    if (strategy != first.plan.strategy)
+      all.push_back(cost(job.subject(), plan::make_plan(job.graph, job.mesh, {.strategy = strategy})));
   return all;
 }
 
-void write_plan(const Job& job, const plan::Plan& plan, const std::string& path) {
+void write_file(const std::string& option, const std::string& path, const std::string& text) {
   std::ofstream file(path);
-  file << plan::plan_text(job.graph, plan);
+  file << text;
   file.close();
-  if (!file) fail("--plan-out: file to write, got {} expected a writable path. check the folder and its rights", path);
+  if (!file) fail("{}: file to write, got {} expected a writable path. check the folder and its rights", option, path);
 }
 
 int read_ranks(const std::string& text) {
@@ -136,85 +83,140 @@ int read_ranks(const std::string& text) {
   return ranks;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+struct Chosen {
+  plan::Plan plan;
+  double seconds; ///< that planning took
+};
+
+Chosen choose_timed(const Job& job) {
+  const auto begin = std::chrono::steady_clock::now();
+  plan::Plan plan = app::choose(job);
+  return {std::move(plan), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
-void print_json(const Job& job, const plan::Plan& plan, double seconds, const machine::Setting* setting) {
-  plan::JsonReport report{.batch = job.config.data.batch,
-                          .objective = job.config.parallel.objective,
-                          .planning_seconds = seconds,
-                          .plans = compare(job, plan, setting)};
-  if (setting) {
-    const simulate::Step step = simulate::predict(*setting, job.graph, plan, program_of(job, plan));
-    report.machine = setting->machine.name;
-    report.time = simulate::figures(step, job.config.data.batch);
-    for (const plan::Compared& other : report.plans)
-      if (other.plan.strategy == "data" && other.seconds)
-        report.time.emplace_back("speedup_over_data", *other.seconds / step.seconds);
+void print_json(const Job& job, const std::vector<Costed>& plans, double seconds) {
+  plan::JsonReport report{
+      .batch = job.config.data.batch, .objective = job.config.parallel.objective, .planning_seconds = seconds};
+  for (const Costed& costed : plans)
+    report.plans.push_back({.plan = costed.plan,
+                            .peak_memory = costed.peak_memory(),
+                            .seconds = costed.step ? std::optional(costed.step->seconds) : std::nullopt});
+  if (plans[0].step) {
+    report.machine = job.setting->machine.name;
+    report.time = simulate::figures(*plans[0].step, job.config.data.batch);
+    for (const Costed& other : plans)
+      if (other.plan.strategy == "data")
+        report.time.emplace_back("speedup_over_data", other.step->seconds / plans[0].step->seconds);
   }
   fmt::print("{}", plan::to_json(job.graph, report));
 }
 
-void print_prediction(const Job& job, const plan::Plan& plan, const machine::Setting& setting) {
-  const plan::Plan data = data_plan(job, plan);
-  const program::Program program = program_of(job, plan);
-  fmt::print("\n{}", simulate::report(setting, job.graph, job.config.data.batch,
-                                      simulate::predict(setting, job.graph, plan, program),
-                                      simulate::predict(setting, job.graph, data, program_of(job, data))));
-  const std::int64_t needed = peak_memory(job, program), there = setting.machine.memory;
+/// `layers`: with where the time goes in each.
+void print_prediction(const Job& job, const Costed& costed, bool layers) {
+  const Costed data = cost(job.subject(), app::named_plan(job, costed.plan, "data"));
+  const machine::Setting& setting = *job.setting;
+  const std::int64_t batch = job.config.data.batch, needed = costed.peak_memory(), there = setting.machine.memory;
+  fmt::print("\n{}", layers ? simulate::report(setting, job.graph, batch, *costed.step, *data.step)
+                            : simulate::summary(setting, batch, *costed.step, *data.step));
   fmt::print("  buffers of the fullest rank take {} of the machine's {}{}\n", plan::bytes_text(needed),
              plan::bytes_text(there), needed > there ? ": they do not fit" : "");
 }
 
-void plan_once(const CommandLine& line, const machine::Machine* machine) {
-  const Job job = read_job(line, line.ranks, machine);
-  program::check_passes(job.config.parallel.skip_passes);
-  std::optional<machine::Setting> setting;
-  if (machine) setting = setting_of(*machine, job);
-  const auto begin = std::chrono::steady_clock::now();
-  const plan::Plan plan = choose(job);
-  const double seconds = seconds_since(begin);
-  if (!line.plan_out.empty()) write_plan(job, plan, line.plan_out);
-  if (line.common.json) return print_json(job, plan, seconds, setting ? &*setting : nullptr);
-  const bool pinned = !job.config.parallel.pins.empty();
-  fmt::print("{}{}", plan::report(job.graph, plan, pinned), frontend::shapes_note(job.graph));
-  if (setting) print_prediction(job, plan, *setting);
-  if (line.compare) fmt::print("\n{}", plan::comparison(compare(job, plan, setting ? &*setting : nullptr), pinned));
-  if (!line.plan_out.empty()) fmt::print("\nwrote {}\n", line.plan_out);
+void print_difference(const CommandLine& line) {
+  const std::string &a = line.diff[0], &b = line.diff[1];
+  const std::string text_a = config::read_file(a), text_b = config::read_file(b);
+  const tiling::Mesh mesh = plan::planned_mesh(text_a, a), other = plan::planned_mesh(text_b, b);
+  if (mesh != other)
+    fail("--diff: plans to compare, got meshes {} in {} and {} in {} expected the same one. plans for different ranks "
+         "or "
+         "orders of cuts have nothing in common",
+         to_string(mesh), a, to_string(other), b);
+  const Job job = app::read_job(line.common, mesh, nullptr);
+  const plan::Plan plan_a = plan::parse_plan(text_a, a, job.graph, mesh),
+                   plan_b = plan::parse_plan(text_b, b, job.graph, mesh);
+  fmt::print("{}", plan::difference(job.graph, {a, plan_a}, {b, plan_b}));
+}
+
+explain::SweepPoint sweep_point(const Job& job, int ranks) {
+  const Chosen chosen = choose_timed(job);
+  explain::SweepPoint point{.ranks = ranks,
+                            .batch = job.config.data.batch,
+                            .status = plan::status_text(chosen.plan),
+                            .planning_seconds = chosen.seconds,
+                            .plans = {}};
+  const std::array<plan::Plan, 3> plans = {chosen.plan, app::named_plan(job, chosen.plan, "data"),
+                                           app::named_plan(job, chosen.plan, "model")};
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    point.plans[i] = {.strategy = plans[i].strategy, .bytes = plans[i].bytes, .step = {}};
+    if (job.setting) point.plans[i].step = simulate::predict(*job.setting, job.graph, plans[i]);
+  }
+  return point;
 }
 
 /// A row for each rank count, printed as soon as it is known.
-void simulate_counts(const CommandLine& line, const machine::Machine& machine) {
-  const std::vector<int> counts = simulate::read_rank_counts(line.simulate);
-  static_cast<void>(machine::ranks_on_hosts(machine, counts.back())); // refuses too many before any work
-  std::optional<simulate::Point> first;
+void sweep(const CommandLine& line, const machine::Machine* machine) {
+  const std::vector<int> counts = explain::read_rank_counts(line.sweep);
+  if (machine) static_cast<void>(machine::ranks_on_hosts(*machine, counts.back())); // refuses too many before any work
+  std::optional<explain::SweepPoint> first;
   for (const int ranks : counts) {
-    const Job job = read_job(line, ranks, &machine, line.weak ? ranks : 1);
-    const machine::Setting setting = setting_of(machine, job);
-    const auto begin = std::chrono::steady_clock::now();
-    const plan::Plan plan = choose(job);
-    const double seconds = seconds_since(begin);
-    const plan::Plan data = data_plan(job, plan);
-    const simulate::Point point{.ranks = ranks,
-                                .batch = job.config.data.batch,
-                                .strategy = plan.strategy,
-                                .planning_seconds = seconds,
-                                .step = simulate::predict(setting, job.graph, plan, program_of(job, plan)),
-                                .data = simulate::predict(setting, job.graph, data, program_of(job, data)),
-                                .bytes = plan.bytes,
-                                .data_bytes = data.bytes};
+    const Job job = app::read_job(line.common, ranks, machine, line.weak ? ranks : 1);
+    const explain::SweepPoint point = sweep_point(job, ranks);
     if (!first) {
       first = point;
       if (line.csv)
-        fmt::print("{}", simulate::csv_head());
+        fmt::print("{}", explain::sweep_csv_head());
       else
-        fmt::print("{} on {}, the batch {}\n{}", job.graph.name, machine.name,
-                   line.weak ? "grows with the ranks" : "stays as it is", simulate::table_head(plan.strategy));
+        fmt::print("{}{}, the batch {}\n{}", job.graph.name, machine ? " on " + machine->name : ": moved per step",
+                   line.weak ? "grows with the ranks" : "stays as it is", explain::sweep_head(point));
     }
-    fmt::print("{}", line.csv ? simulate::csv_row(point, *first) : simulate::table_row(point, *first));
+    fmt::print("{}", line.csv ? explain::sweep_csv_row(point, *first) : explain::sweep_row(point, *first));
     std::fflush(stdout);
   }
+}
+
+/// Rank counts of the page's sweep: those asked for, or a few that the machine has.
+std::vector<int> page_counts(const CommandLine& line, const machine::Machine* machine) {
+  std::vector<int> counts = explain::read_rank_counts(line.sweep.empty() ? "1..64" : line.sweep);
+  if (machine && !line.sweep.empty()) static_cast<void>(machine::ranks_on_hosts(*machine, counts.back()));
+  const std::int64_t most = machine ? machine->links.back().ranks : 0; // 0: any number
+  if (most > 0) std::erase_if(counts, [&](int count) { return count > most; });
+  return counts;
+}
+
+void write_page(const CommandLine& line, const Job& job, const machine::Machine* machine,
+                const std::vector<Costed>& plans, double planning_seconds) {
+  const explain::Subject subject = job.subject();
+  explain::PageContent content{.subject = subject,
+                               .plans = plans,
+                               .sweep = {},
+                               .planning_seconds = planning_seconds,
+                               .version = SOYBEAN_VERSION};
+  for (const int ranks : page_counts(line, machine))
+    content.sweep.push_back(sweep_point(app::read_job(line.common, ranks, machine, line.weak ? ranks : 1), ranks));
+  write_file("--report", line.report, explain::page(content));
+}
+
+void plan_once(const CommandLine& line, const machine::Machine* machine) {
+  const Job job = app::read_job(line.common, line.ranks, machine);
+  const explain::Subject subject = job.subject();
+  program::check_passes(job.config.parallel.skip_passes);
+  const int layer = line.why.empty() ? graph::none : explain::find_layer(job.graph, line.why);
+  Chosen chosen = choose_timed(job);
+  if (!line.plan_out.empty()) write_file("--plan-out", line.plan_out, plan::plan_text(job.graph, chosen.plan));
+  const Costed costed = cost(subject, std::move(chosen.plan));
+  if (layer != graph::none) return fmt::print("{}", explain::why(subject, costed, layer, app::options_of(job)));
+  if (line.common.json) return print_json(job, all_strategies(job, costed), chosen.seconds);
+  fmt::print("{}{}",
+             line.compare ? explain::layer_table(subject, costed)
+                          : plan::report(job.graph, costed.plan, subject.pinned),
+             frontend::shapes_note(job.graph));
+  if (machine) print_prediction(job, costed, !line.compare);
+  std::vector<Costed> plans;
+  if (line.compare || !line.report.empty()) plans = all_strategies(job, costed);
+  if (line.compare) fmt::print("\n{}", explain::strategy_table(subject, plans));
+  if (!line.report.empty()) write_page(line, job, machine, plans, chosen.seconds);
+  for (const std::string& file : {line.plan_out, line.report})
+    if (!file.empty()) fmt::print("\nwrote {}\n", file);
 }
 
 /// Goes on as soybean_calibrate, with the same arguments: measuring takes MPI and devices, planning does not.
@@ -224,34 +226,37 @@ void simulate_counts(const CommandLine& line, const machine::Machine& machine) {
   fail("--calibrate: program, got no {} expected it beside soybean_plan. install both", program);
 }
 
+/// An option that excludes others, and which of them is there.
+void exclude(const char* option, std::initializer_list<std::pair<const char*, bool>> others) {
+  for (const auto& [other, there] : others)
+    if (there) fail("{}: got {} as well expected only one of them", option, other);
+}
+
 void check_options(CommandLine& line) {
-  if (line.simulate.empty()) {
-    if (line.weak || line.csv)
-      fail("{}: got it expected --simulate with it. it is about predictions over rank counts",
-           line.weak ? "--weak" : "--csv");
-    if (line.ranks_text.empty())
-      fail("command line: --ranks, got nothing expected the number of ranks to plan for. --help lists the options");
-    line.ranks = read_ranks(line.ranks_text);
-    return;
-  }
-  const char* other = !line.ranks_text.empty() ? "--ranks"
-                      : line.compare           ? "--compare"
-                      : !line.plan_out.empty() ? "--plan-out"
-                      : line.common.json       ? "--json"
-                                               : nullptr;
-  if (other) fail("--simulate: got {} as well expected only one of them", other);
-  if (line.common.machine.empty())
-    fail("--simulate: got no machine expected --machine with it. step times depend on it");
+  const bool differs = !line.diff.empty(), pages = !line.report.empty(), sweeps = !line.sweep.empty() && !pages;
+  const std::pair<const char*, bool> ranks{"--ranks", !line.ranks_text.empty()}, compare{"--compare", line.compare},
+      plan_out{"--plan-out", !line.plan_out.empty()}, json{"--json", line.common.json}, why{"--why", !line.why.empty()},
+      report{"--report", pages};
+  if (line.sweep.empty() && (line.weak || line.csv))
+    fail("{}: got it expected --sweep with it. it is about many rank counts", line.weak ? "--weak" : "--csv");
+  if (sweeps) exclude("--sweep", {ranks, compare, plan_out, json, why, {"--diff", differs}});
+  if (differs)
+    exclude("--diff", {ranks, compare, plan_out, json, why, report, {"--machine", !line.common.machine.empty()}});
+  if (why.second) exclude("--why", {compare, plan_out, json, report});
+  if (pages) exclude("--report", {json, {"--csv", line.csv}});
+  if (sweeps || differs) return;
+  if (line.ranks_text.empty())
+    fail("command line: --ranks, got nothing expected the number of ranks to plan for. --help lists the options");
+  line.ranks = read_ranks(line.ranks_text);
 }
 
 void run(CommandLine& line) {
   check_options(line);
+  if (!line.diff.empty()) return print_difference(line);
   std::optional<machine::Machine> machine;
   if (!line.common.machine.empty()) machine = machine::find_machine(line.common.machine, machine_folders());
-  if (machine && !line.simulate.empty()) // --simulate never comes without
-    simulate_counts(line, *machine);
-  else
-    plan_once(line, machine ? &*machine : nullptr);
+  if (!line.sweep.empty() && line.report.empty()) return sweep(line, machine ? &*machine : nullptr);
+  plan_once(line, machine ? &*machine : nullptr);
 }
 
 /// Says it and gives the exit code, which stays where nothing can be said (fmt would throw).
@@ -266,17 +271,25 @@ int obey(int argc, char** argv) {
   app::add_common(app, line.common,
                   "a machine file, or the name of one in inputs/machines: predicts the time of a step");
   app.add_option("--ranks", line.ranks_text, "the number of ranks to plan for")->type_name("N");
-  app.add_flag("--compare", line.compare, "show all strategies side by side");
+  app.add_flag("--compare", line.compare, "say why each layer is split as it is, and show all strategies side by side");
+  app.add_option("--why", line.why, "a layer's alternatives, what they would cost, and where its bytes go")
+      ->type_name("LAYER");
   app.add_option("--plan-out", line.plan_out, "write the plan to a file, for parallel.plan")->type_name("FILE");
-  app.add_option("--simulate", line.simulate,
-                 "with --machine: step times over rank counts, 1..4096 (doubling) or 1,2,6")
+  app.add_option("--diff", line.diff, "what sets two plan files for the model apart; they say for how many ranks")
+      ->expected(2)
+      ->type_name("FILE FILE");
+  app.add_option("--sweep,--simulate", line.sweep,
+                 "bytes, and with --machine step times, over rank counts: 1..1024 (doubling) or 1,2,6")
       ->type_name("LIST");
-  app.add_flag("--weak", line.weak, "with --simulate: the batch grows with the ranks");
+  app.add_option("--report", line.report,
+                 "write a page (HTML) with all of it; with --sweep LIST for those rank counts beside --ranks")
+      ->type_name("FILE");
+  app.add_flag("--weak", line.weak, "with --sweep: the batch grows with the ranks");
+  app.add_flag("--csv", line.csv, "with --sweep: comma-separated values instead of a table");
   bool calibrate = false; // anything but --help goes to soybean_calibrate before the options are looked at
   app.add_flag("--calibrate", calibrate,
                "measures this machine (under mpirun: its links, too) and writes a machine file, --calibrate OUT.toml; "
                "then no other option is taken but --threads and --precision");
-  app.add_flag("--csv", line.csv, "with --simulate: comma-separated values instead of a table");
   try {
     for (int i = 1; i < argc; ++i)
       if (const std::string_view argument = argv[i]; argument == "--calibrate" || argument.starts_with("--calibrate="))

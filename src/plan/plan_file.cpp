@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <set>
 
 namespace soybean::plan {
@@ -106,6 +108,29 @@ private:
   std::vector<std::set<std::string>> keys_;
 };
 
+Json parse_json(const std::string& text, const std::string& file) {
+  Checker checker(file);
+  Json::sax_parse(text, &checker);
+  return Json::parse(text);
+}
+
+/// Of "2x2x2"; nothing for text that is no mesh.
+std::optional<tiling::Mesh> parse_mesh(const std::string& text) {
+  tiling::Mesh mesh;
+  if (text == "1") return mesh;
+  std::int64_t ranks = 1;
+  for (const char *at = text.data(), *end = at + text.size();; ++at) {
+    int parts = 0;
+    const auto [next, code] = std::from_chars(at, end, parts);
+    constexpr std::int64_t most = std::int64_t{1} << 20;
+    if (code != std::errc() || parts < 2 || (ranks *= parts) > most) return std::nullopt;
+    mesh.cuts.push_back(parts);
+    if (next == end) return mesh;
+    if (*next != 'x') return std::nullopt;
+    at = next;
+  }
+}
+
 class Reader {
 public:
   Reader(const std::string& file, const Graph& graph, const tiling::Mesh& mesh) : file_(file), graph_(graph) {
@@ -116,9 +141,7 @@ public:
   }
 
   Plan read(const std::string& text) {
-    Checker checker(file_);
-    Json::sax_parse(text, &checker);
-    const Json root = Json::parse(text);
+    const Json root = parse_json(text, file_);
     expect(root, "the file", Json::value_t::object);
     check_keys(root, {"key", "summary", "nodes", "tensors"}, "the file");
     check_key(member(root, "key"));
@@ -313,6 +336,17 @@ std::string plan_text(const Graph& graph, const Plan& plan) {
 
 Plan parse_plan(const std::string& text, const std::string& file, const Graph& graph, const tiling::Mesh& mesh) {
   return Reader(file, graph, mesh).read(text);
+}
+
+tiling::Mesh planned_mesh(const std::string& text, const std::string& file) {
+  const Json root = parse_json(text, file);
+  const Json mesh = root.is_object() ? root.value(Json::json_pointer("/key/mesh"), Json(nullptr)) : Json(nullptr);
+  if (!mesh.is_string())
+    fail("{}: key \"mesh\" of the plan, got none expected the parts of each cut. It is not a whole plan file.", file);
+  const std::optional<tiling::Mesh> found = parse_mesh(mesh.get<std::string>());
+  if (!found)
+    fail("{}: key \"mesh\" of the plan, got {} expected the parts of each cut, such as \"2x2x2\".", file, mesh.dump());
+  return *found;
 }
 
 } // namespace soybean::plan

@@ -18,4 +18,7 @@ std::string plan_text(const graph::Graph& graph, const Plan& plan);
 /// and for one that is not legal (naming node or tensor).
 Plan parse_plan(const std::string& text, const std::string& file, const graph::Graph& graph, const tiling::Mesh& mesh);
 
+/// The mesh a plan file is for. Throws Error for text that is not a plan.
+tiling::Mesh planned_mesh(const std::string& text, const std::string& file);
+
 } // namespace soybean::plan

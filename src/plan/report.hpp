@@ -3,6 +3,7 @@
 // the programs and src/train.
 #include "graph/graph.hpp"
 #include "plan/plan.hpp"
+#include "plan/words.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -12,16 +13,11 @@
 
 namespace soybean::plan {
 
-/// "245.50 MB" (10^6 bytes), "1.20 kB", "17 B".
-std::string bytes_text(std::int64_t bytes);
+/// The plan's bytes beside those of data and model parallelism, which know of no pins: `pinned` has that said. A line.
+std::string headline(const graph::Graph& graph, const Plan& plan, bool pinned = false);
 
-/// How a node's work is spread: "batch/4 features/2" (over how many ranks each), "replicated/8" where all compute the
-/// same.
-std::string split_text(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
-
-/// One line per layer: output shape, how the layer is split (data, model, hybrid; forward), weight's tiling, bytes
-/// moved in one step (without control traffic); above it the plan's total beside those of data and model parallelism,
-/// which know of no pins: `pinned` has that said. Ends with a newline.
+/// The headline, then one line per layer: output shape, how the layer is split (data, model, hybrid; forward), weight's
+/// tiling, bytes moved in one step (without control traffic). Ends with a newline.
 std::string report(const graph::Graph& graph, const Plan& plan, bool pinned = false);
 
 /// A strategy's plan with what only the caller knows.
@@ -29,10 +25,11 @@ struct Compared {
   Plan plan;
   std::optional<std::int64_t> peak_memory; ///< bytes of the fullest rank
   std::optional<double> seconds = {};      ///< of a step, where there is a machine to predict it for
+  std::string bottleneck = {};             ///< the layer or link that takes most
 };
 
-/// One line per strategy: bytes, ratio to the first one's, step time where there is one, memory per rank (held_bytes if
-/// no peak is given), what is proven. `pinned`: the first one has pins, the others not.
+/// One line per strategy: bytes, ratio to the first one's, step time and its ratio where there is one, memory per rank
+/// (held_bytes if no peak is given), what takes most, what is proven. `pinned`: the first one has pins, the others not.
 std::string comparison(const std::vector<Compared>& plans, bool pinned = false);
 
 /// What `soybean_plan --json` prints (DESIGN §7). The first plan is the one whose tensors are listed; their bytes add

@@ -161,6 +161,15 @@ Layout assign_memory(const graph::Graph& graph, const Program& program, int rank
   return layout;
 }
 
+std::vector<Lifetime> lifetimes(const graph::Graph& graph, const Program& program, const Layout& layout) {
+  const std::vector<Span> all = spans(graph, program, layout.boxes, Workspaces(program.instructions.size(), 0));
+  std::vector<Lifetime> lives;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+    if (program.buffers[b].life == Life::transient && all[b].bytes > 0)
+      lives.push_back({static_cast<BufferId>(b), all[b].begin, all[b].end, all[b].bytes});
+  return lives;
+}
+
 void verify(const graph::Graph& graph, const Program& program, const Layout& layout, const Workspaces& workspaces) {
   struct Named {
     Span span;

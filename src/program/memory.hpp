@@ -24,6 +24,15 @@ constexpr std::int64_t alignment = 64;
 
 Layout assign_memory(const graph::Graph& graph, const Program& program, int rank, const Workspaces& workspaces);
 
+/// When the memory of a transient buffer, and of those that share it, is in use: from instruction `begin` to `end`,
+/// both included (the number of instructions: to the end of the step).
+struct Lifetime {
+  BufferId buffer = -1; ///< the one whose memory it is: no alias
+  std::int64_t begin = 0, end = 0;
+  std::int64_t bytes = 0; ///< aligned
+};
+std::vector<Lifetime> lifetimes(const graph::Graph& graph, const Program& program, const Layout& layout);
+
 /// Throws Bug if two buffers or workspaces that live at the same time overlap.
 void verify(const graph::Graph& graph, const Program& program, const Layout& layout, const Workspaces& workspaces);
 

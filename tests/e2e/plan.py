@@ -4,7 +4,7 @@ import io
 import json
 import unittest
 
-from support import INPUTS, STRATEGIES, Case
+from support import INPUTS, STRATEGIES, TINY, Case
 
 # network, batch, ranks, most MB moved under auto, MB moved under data (exactly 2 (P-1) |W|)
 FIGURES = (
@@ -83,18 +83,100 @@ class Plan(Case):
         self.assertLess(times[0]["waiting"], times[1]["waiting"])
         self.assertEqual(times[0]["forward"], times[1]["forward"])
 
-    def test_simulation_over_rank_counts(self):
-        arguments = (INPUTS / "mlp4.toml", "--simulate", "1..8", "--machine", "p3.16xlarge")
+    def test_sweep_over_rank_counts(self):
+        arguments = (INPUTS / "mlp4.toml", "--sweep", "1..8", "--machine", "p3.16xlarge")
         rows = list(csv.DictReader(io.StringIO(self.plan(*arguments, "--csv").stdout)))
         self.assertEqual([int(row["ranks"]) for row in rows], [1, 2, 4, 8])
         self.assertEqual({row["batch"] for row in rows}, {rows[0]["batch"]})
         for row in rows:
-            self.assertLessEqual(int(row["bytes"]), int(row["data_bytes"]))
+            self.assertLessEqual(int(row["bytes"]), min(int(row["data_bytes"]), int(row["model_bytes"])))
             report = self.json_of(INPUTS / "mlp4.toml", "--ranks", row["ranks"], "--machine", "p3.16xlarge")
             self.assertAlmostEqual(float(row["seconds"]), report["time"]["seconds"], delta=1e-5 * float(row["seconds"]))
+            for strategy in ("data", "model"):
+                self.assertEqual(int(row[f"{strategy}_bytes"]), report["strategies"][strategy]["bytes"])
+                self.assertAlmostEqual(float(row[f"{strategy}_seconds"]), report["strategies"][strategy]["seconds"],
+                                       delta=1e-5 * float(row[f"{strategy}_seconds"]))
         weak = list(csv.DictReader(io.StringIO(self.plan(*arguments, "--csv", "--weak").stdout)))
         self.assertEqual([int(row["batch"]) for row in weak], [n * int(rows[0]["batch"]) for n in (1, 2, 4, 8)])
         self.assertEqual(len(self.plan(*arguments).stdout.splitlines()), 6)
+        renamed = self.plan(*("--simulate" if a == "--sweep" else a for a in arguments), "--csv").stdout
+        without = lambda text: [line.rpartition(",")[0] for line in text.splitlines()]  # planning takes what it takes
+        self.assertEqual(without(renamed), without(self.plan(*arguments, "--csv").stdout))
+
+    def test_sweep_needs_no_machine(self):
+        model = self.model()
+        rows = list(csv.DictReader(io.StringIO(self.plan(model, "--sweep", "1,2,3,6", "--csv").stdout)))
+        self.assertEqual([(row["ranks"], row["seconds"], row["speedup"]) for row in rows],
+                         [("1", "", ""), ("2", "", ""), ("3", "", ""), ("6", "", "")])
+        for row in rows:
+            report = self.json_of(model, "--ranks", row["ranks"])["strategies"]
+            self.assertEqual([int(row[f"{p}bytes"]) for p in ("", "data_", "model_")],
+                             [report[s]["bytes"] for s in ("auto", "data", "model")])
+        text = self.plan(model, "--sweep", "1..4").stdout.splitlines()
+        self.assertEqual(text[0], "tiny: moved per step, the batch stays as it is")
+        self.assertEqual(len(text), 5)
+
+    def test_compare_says_why(self):
+        text = self.plan(INPUTS / "alexnet.toml", "--ranks", 8, "--compare", "--set", "model.bias=false", "--set",
+                         "data.batch=256").stdout
+        lines = text.splitlines()
+        self.assertLessEqual(max(map(len, lines[1:])), 120, "too wide to read")
+        row = lambda name: next(line for line in lines if line.split()[:1] == [name])
+        self.assertRegex(row("conv2"), r"data +batch/8 +activations outweigh weights \d+:1 ")
+        self.assertRegex(row("fc6"), r"model +\S.* weights outweigh activations \d+:1 ")
+        for strategy in STRATEGIES:
+            self.assertRegex(row(strategy), rf"{strategy} +[0-9.]+ MB +[0-9.]+ +[0-9.]+ MB +\S+ \d+ %")
+        timed = self.plan(INPUTS / "alexnet.toml", "--ranks", 8, "--compare", "--machine", "p2.8xlarge").stdout
+        self.assertIn("waiting for PCIe", timed)
+
+    def test_why(self):
+        arguments = (INPUTS / "alexnet.toml", "--ranks", 8, "--set", "model.bias=false", "--set", "data.batch=256")
+        text = self.plan(*arguments, "--why", "fc6").stdout
+        bytes_of = self.json_of(*arguments)["strategies"]["auto"]["bytes"]
+        self.assertRegex(text, rf"(?m)^  >  \S.* model +{bytes_of / 1e6:.2f} MB +planned")
+        self.assertRegex(text, r"(?m)^ +batch/8 +data +[0-9.]+ MB +\+ [0-9.]+ MB")
+        self.assertNotIn("step time", text)
+        self.assertIn("where its bytes go", text)
+        self.assertIn("step time", self.plan(*arguments, "--why", "conv1", "--machine", "p2.8xlarge").stdout)
+        self.assertIn("none of its tensors moves", self.plan(self.model(), "--ranks", 2, "--why", "dropout_1", "--strategy",
+                                                             "data").stdout)
+
+    def test_plan_files_are_compared(self):
+        model = self.model()
+        for strategy, ranks in (("data", 4), ("model", 4), ("auto", 2)):
+            self.plan(model, "--ranks", ranks, "--strategy", strategy, "--plan-out", f"{strategy}.json")
+        text = self.plan(model, "--diff", "data.json", "model.json").stdout
+        data, other = (self.json_of(model, "--ranks", 4)["strategies"][s]["bytes"] for s in ("data", "model"))
+        self.assertIn("tiny on 4 ranks (mesh 2x2)", text)
+        self.assertRegex(text, rf"  total +{data / 1e3:.2f} kB +{other / 1e3:.2f} kB")
+        self.assertRegex(text, r"dense_1\.weight\.grad +dense_1 +replicate/4 ")
+        self.assertIn("the plans are the same", self.plan(model, "--diff", "data.json", "data.json").stdout)
+
+        def refuse(words, *arguments):
+            error = self.plan(*arguments, expect=2).stderr
+            self.assertEqual(len(error.strip().splitlines()), 1, error)
+            self.assertIn(words, error)
+
+        refuse("--diff: plans to compare, got meshes 2x2 in data.json and 2 in auto.json expected the same one", model,
+               "--diff", "data.json", "auto.json")
+        wider = self.model(TINY.replace("units = 16", "units = 18"), "wider.toml")
+        self.plan(wider, "--ranks", 4, "--plan-out", "wider.json")
+        refuse('wider.json: key "shapes" of the plan, got ', model, "--diff", "data.json", "wider.json")
+        deeper = self.model(TINY.replace('{ op = "dense", units = 5 }', '{ op = "dense", units = 6 }, { op = "dense", units = 5 }'),
+                            "deeper.toml")
+        self.plan(deeper, "--ranks", 4, "--plan-out", "deeper.json")
+        refuse('deeper.json: key "model" of the plan, got ', model, "--diff", "deeper.json", "data.json")
+        refuse("none.json: file, got nothing expected a readable file", model, "--diff", "data.json", "none.json")
+        whole = (self.folder / "data.json").read_text()
+        (self.folder / "cut.json").write_text(whole[: len(whole) // 2])
+        refuse("cut.json: JSON text, got something else", model, "--diff", "data.json", "cut.json")
+        (self.folder / "edited.json").write_text(whole.replace('"dense_1.weight": "replicate,replicate"',
+                                                               '"dense_1.weight": "split(7),replicate"'))
+        refuse("edited.json: tensor \"dense_1.weight\" of layer 'dense_1'", model, "--diff", "data.json", "edited.json")
+
+    def test_pages_need_a_place(self):
+        error = self.plan(self.model(), "--ranks", 2, "--sweep", "1", "--report", "none/plan.html", expect=2).stderr
+        self.assertIn("--report: file to write, got none/plan.html expected a writable path", error)
 
     def test_errors(self):
         model = self.model()
@@ -115,11 +197,20 @@ class Plan(Case):
             ((model, "--ranks", 64, "--machine", "ethernet-16"), ["--ranks: got 64 expected at most 32, the ranks of machine"]),
             ((model, "--ranks", 4, "--machine", "laptop", "--set", "train.precision=tf32"),
              ["laptop.toml: processor, got no rates for tf32 expected a table [processor.tf32]"]),
-            ((model, "--ranks", 4, "--weak"), ["--weak: got it expected --simulate with it"]),
-            ((model, "--ranks", 4, "--csv"), ["--csv: got it expected --simulate with it"]),
-            ((model, "--simulate", "1..4"), ["--simulate: got no machine expected --machine with it"]),
-            ((model, "--simulate", "1..4", "--ranks", 4), ["--simulate: got --ranks as well expected only one of them"]),
-            ((model, "--simulate", "4,2", "--machine", "laptop"), ['--simulate: got "4,2" expected rank counts']),
+            ((model, "--ranks", 4, "--weak"), ["--weak: got it expected --sweep with it"]),
+            ((model, "--ranks", 4, "--csv"), ["--csv: got it expected --sweep with it"]),
+            ((model, "--sweep", "1..4", "--ranks", 4), ["--sweep: got --ranks as well expected only one of them"]),
+            ((model, "--sweep", "1..4", "--why", "dense_1"), ["--sweep: got --why as well expected only one of them"]),
+            ((model, "--sweep", "4,2"), ['--sweep: got "4,2" expected rank counts']),
+            ((model, "--sweep", "1..64", "--machine", "ethernet-16"), ["--ranks: got 64 expected at most 32"]),
+            ((model, "--ranks", 4, "--why", "dens_1"), ['--why: name of a layer, got "dens_1" expected one of tiny. did you '
+                                                        'mean "dense_1"?']),
+            ((model, "--ranks", 4, "--why", "dense_1", "--json"), ["--why: got --json as well expected only one of them"]),
+            ((model, "--ranks", 4, "--why"), ["--why: got nothing expected LAYER"]),
+            ((model, "--diff", "a.json"), ["--diff: "]),
+            ((model, "--diff", "a.json", "b.json", "--ranks", 4), ["--diff: got --ranks as well expected only one of them"]),
+            ((model, "--ranks", 4, "--report", "p.html", "--json"), ["--report: got --json as well expected only one of them"]),
+            ((model, "--ranks", 4, "--report", "p.html", "--csv"), ["--csv: got it expected --sweep with it"]),
             ((self.folder / "none.toml", "--ranks", 4), ["none.toml"]),
         ):
             with self.subTest(str(arguments[1:])):

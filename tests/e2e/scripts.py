@@ -98,6 +98,29 @@ class PlotRun(Scripts):
             refuse(text)
 
 
+class PlotSweep(Scripts):
+    def sweep(self, name, *arguments):
+        done = self.run_program(0, *arguments, "--csv", program="soybean_plan")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.model(done.stdout, name)
+
+    def test_draws_sweeps(self):
+        model = self.model()
+        self.sweep("bytes.csv", model, "--sweep", "1..8")
+        self.sweep("times.csv", model, "--sweep", "1..4", "--machine", "laptop")
+        self.script("scripts/plot_sweep", "bytes.csv")
+        self.assert_picture("sweep.png")
+        self.script("scripts/plot_sweep", "times.csv", "other=bytes.csv", "--out", "both.png")
+        self.assert_picture("both.png")
+
+    def test_refuses_by_name(self):
+        for text, words in ((None, "s.csv: can not be read, got 'No such file or directory'"), ("", "s.csv: got no rows"),
+                            ("ranks,bytes\n1,2\n", "s.csv: got other columns or values")):
+            if text is not None:
+                self.model(text, "s.csv")
+            self.assertIn(words, self.script("scripts/plot_sweep", "s.csv", expect=1).stderr)
+
+
 class Scaling(Scripts):
     def test_measures_and_draws(self):
         model = self.model(TINY.replace("fp64", "fp32"))

@@ -154,6 +154,74 @@ TEST(PlanFile, wrong_entries_are_refused_naming_layer_and_tensor) {
       "\"nodes\".");
 }
 
+TEST(PlanFile, missing_entries_are_named) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  EXPECT_EQ(error_of(replaced(text, "    \"fc1\": [\"b\",\"b\"],\n", ""), graph),
+            "p.json: node \"fc1\" of layer 'fc1', got no entry expected its choices, one per cut.");
+  EXPECT_EQ(error_of(replaced(text, "    \"fc1.weight\": \"replicate,replicate\",\n", ""), graph),
+            "p.json: tensor \"fc1.weight\" of layer 'fc1', got no entry expected its stored tiling.");
+  EXPECT_EQ(error_of(replaced(text, "\"nodes\"", "\"knots\""), graph).substr(0, 45),
+            "p.json: key of the file, got \"knots\" expected");
+}
+
+TEST(PlanFile, tilings_nothing_can_make_or_use_are_refused) {
+  const graph::Graph graph = small();
+  const std::string text = plan::plan_text(graph, plan::make_plan(graph, mesh, {.strategy = "data"}));
+  const auto tensor = [&](const std::string& tiling) {
+    return error_of(replaced(text, "\"fc1.weight\": \"replicate,replicate\"", "\"fc1.weight\": \"" + tiling + "\""),
+                    graph);
+  };
+  const std::string where = "p.json: tensor \"fc1.weight\" of layer 'fc1'";
+  for (const char* bad : {"split(0)", "split(0),replicate,replicate", "spilt(0),replicate", "split(x),replicate",
+                          "split(0,1)", "", "split(-1),replicate", "split(0/99),replicate", "split(0/0),replicate"})
+    EXPECT_EQ(tensor(bad).substr(0, where.size()), where) << bad << ": " << tensor(bad);
+
+  // A node that passes sums on needs partial operands, which nothing makes where a convolution splits the batch.
+  const graph::Graph images = test::flattened(4, 5);
+  const std::string data = plan::plan_text(images, plan::make_plan(images, mesh, {.strategy = "data"}));
+  const std::string error =
+      error_of(replaced(data, "\"flatten\": [\"b\",\"b\"]", "\"flatten\": [\"linear\",\"linear\"]"), images);
+  EXPECT_TRUE(
+      error.starts_with("p.json: tensor 'conv' of layer 'conv', got a plan in which it is needed as partial sum "
+                        "partial,partial, but stored as split(0),split(0) expected a legal one."))
+      << error;
+}
+
+TEST(PlanFile, a_wrong_hash_is_refused) {
+  const graph::Graph graph = small();
+  const std::string text = text_of(graph);
+  const std::size_t at = text.find("\"model\":\"") + 9;
+  std::string other = text;
+  other[at] = other[at] == '0' ? '1' : '0';
+  EXPECT_EQ(error_of(other, graph).substr(0, 39),
+            "p.json: key \"model\" of the plan, got \"" + other.substr(at, 1) + "");
+}
+
+TEST(PlanFile, says_which_mesh_it_is_for) {
+  const graph::Graph graph = small();
+  const std::string text = text_of(graph);
+  EXPECT_EQ(plan::planned_mesh(text, "p.json"), mesh);
+  EXPECT_EQ(plan::planned_mesh(plan::plan_text(graph, plan::make_plan(graph, {}, {})), "p.json"), tiling::Mesh{});
+  const auto error = [](const std::string& other) -> std::string {
+    try {
+      plan::planned_mesh(other, "p.json");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  for (const char* bad : {"2x", "x2", "2x1", "0", "-2", "2y2", "", "2x2 ", "4096x4096"})
+    EXPECT_EQ(error(replaced(text, "\"2x2\"", "\"" + std::string(bad) + "\"")),
+              "p.json: key \"mesh\" of the plan, got \"" + std::string(bad) +
+                  "\" expected the parts of each cut, such as \"2x2x2\".");
+  for (const char* bad : {"[]", "{}", "{\"key\": 1}", "{\"key\": {\"mesh\": 2}}", "3"})
+    EXPECT_EQ(
+        error(bad),
+        "p.json: key \"mesh\" of the plan, got none expected the parts of each cut. It is not a whole plan file.");
+  EXPECT_EQ(error(text.substr(0, 20)).substr(0, 17), "p.json: JSON text");
+}
+
 TEST(PlanFile, blocks_of_flattened_tensors_hold_whole_channels) {
   const graph::Graph graph = test::flattened(4, 5);
   const std::string text =

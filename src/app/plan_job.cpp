@@ -1,0 +1,64 @@
+#include "app/plan_job.hpp"
+
+#include "config/table.hpp"
+#include "frontend/training.hpp"
+#include "plan/plan_file.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace soybean::app {
+namespace {
+
+Job read(const Common& common, std::int64_t times) {
+  config::Table root = config::Table::parse(config::read_file(common.model), common.model);
+  for (const std::string& assignment : common.overrides) root.apply_override(assignment);
+  if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
+  Job job;
+  job.config = config::read_run_config(root);
+  job.graph = frontend::build_training_graph(root, job.config);
+  root.report_unread();
+  return job;
+}
+
+void set_machine(Job& job, const machine::Machine* machine) {
+  const config::TrainOptions& train = job.config.train;
+  if (machine != nullptr)
+    job.setting = machine::make_setting(*machine, job.mesh, machine::precision_of(train.precision, train.tf32));
+}
+
+} // namespace
+
+Job read_job(const Common& common, int ranks, const machine::Machine* machine, std::int64_t times) {
+  Job job = read(common, times);
+  const std::vector<std::int64_t>& cuts = job.config.parallel.mesh;
+  const std::vector<int> hosts = machine ? machine::ranks_on_hosts(*machine, ranks) : std::vector<int>{ranks};
+  job.mesh = cuts.empty() ? tiling::make_mesh(hosts) : tiling::make_mesh(cuts, ranks);
+  set_machine(job, machine);
+  return job;
+}
+
+Job read_job(const Common& common, const tiling::Mesh& mesh, const machine::Machine* machine) {
+  Job job = read(common, 1);
+  job.mesh = mesh;
+  set_machine(job, machine);
+  return job;
+}
+
+plan::Options options_of(const Job& job) {
+  const config::ParallelOptions& parallel = job.config.parallel;
+  return {.strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where};
+}
+
+plan::Plan choose(const Job& job) {
+  const std::string& file = job.config.parallel.plan;
+  if (!file.empty()) return plan::parse_plan(config::read_file(file), file, job.graph, job.mesh);
+  return plan::make_plan(job.graph, job.mesh, options_of(job));
+}
+
+plan::Plan named_plan(const Job& job, const plan::Plan& chosen, const std::string& strategy) {
+  return chosen.strategy == strategy ? chosen : plan::make_plan(job.graph, job.mesh, {.strategy = strategy});
+}
+
+} // namespace soybean::app
