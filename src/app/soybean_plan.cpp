@@ -174,13 +174,31 @@ void sweep(const CommandLine& line, const machine::Machine* machine) {
   }
 }
 
-/// Rank counts of the page's sweep: those asked for, or a few that the machine has.
+/// Rank counts of the page's sweep: those asked for, or the powers of two up to the plan's ranks, at most 64.
 std::vector<int> page_counts(const CommandLine& line, const machine::Machine* machine) {
-  std::vector<int> counts = explain::read_rank_counts(line.sweep.empty() ? "1..64" : line.sweep);
-  if (machine && !line.sweep.empty()) static_cast<void>(machine::ranks_on_hosts(*machine, counts.back()));
-  const std::int64_t most = machine ? machine->links.back().ranks : 0; // 0: any number
-  if (most > 0) std::erase_if(counts, [&](int count) { return count > most; });
+  constexpr int most = 64;
+  const std::vector<int> counts =
+      explain::read_rank_counts(line.sweep.empty() ? fmt::format("1..{}", std::min(most, line.ranks)) : line.sweep);
+  if (machine) static_cast<void>(machine::ranks_on_hosts(*machine, counts.back())); // refuses too many
   return counts;
+}
+
+/// The point of a sweep that is known already.
+explain::SweepPoint known_point(const Job& job, const std::vector<Costed>& plans, double planning_seconds) {
+  explain::SweepPoint point{.ranks = tiling::ranks(job.mesh),
+                            .batch = job.config.data.batch,
+                            .status = plan::status_text(plans[0].plan),
+                            .planning_seconds = planning_seconds,
+                            .plans = {}};
+  const auto set = [&](std::size_t i, const Costed& costed) {
+    point.plans[i] = {.strategy = costed.plan.strategy, .bytes = costed.plan.bytes, .step = costed.step};
+  };
+  set(0, plans[0]);
+  for (const Costed& costed : plans) {
+    if (costed.plan.strategy == "data") set(1, costed);
+    if (costed.plan.strategy == "model") set(2, costed);
+  }
+  return point;
 }
 
 void write_page(const CommandLine& line, const Job& job, const machine::Machine* machine,
@@ -192,7 +210,10 @@ void write_page(const CommandLine& line, const Job& job, const machine::Machine*
                                .planning_seconds = planning_seconds,
                                .version = SOYBEAN_VERSION};
   for (const int ranks : page_counts(line, machine))
-    content.sweep.push_back(sweep_point(app::read_job(line.common, ranks, machine, line.weak ? ranks : 1), ranks));
+    content.sweep.push_back(
+        ranks == line.ranks && !line.weak
+            ? known_point(job, plans, planning_seconds)
+            : sweep_point(app::read_job(line.common, ranks, machine, line.weak ? ranks : 1), ranks));
   write_file("--report", line.report, explain::page(content));
 }
 
@@ -200,6 +221,7 @@ void plan_once(const CommandLine& line, const machine::Machine* machine) {
   const Job job = app::read_job(line.common, line.ranks, machine);
   const explain::Subject subject = job.subject();
   program::check_passes(job.config.parallel.skip_passes);
+  if (!line.report.empty()) static_cast<void>(page_counts(line, machine)); // refuses before any work
   const int layer = line.why.empty() ? graph::none : explain::find_layer(job.graph, line.why);
   Chosen chosen = choose_timed(job);
   if (!line.plan_out.empty()) write_file("--plan-out", line.plan_out, plan::plan_text(job.graph, chosen.plan));

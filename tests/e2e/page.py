@@ -3,7 +3,6 @@ import html
 import json
 import re
 import shutil
-import struct
 import subprocess
 import unittest
 
@@ -53,9 +52,14 @@ class Page(Case):
         self.assertEqual([point["ranks"] for point in data["sweep"]], [1, 2, 4])
         self.assertAlmostEqual(data["timeline"]["kernels"][-1][1], data["timeline"]["seconds"])
 
-    def test_the_sweep_holds_to_the_machine(self):
-        self.assertEqual([p["ranks"] for p in self.data(self.page(self.model(), "--ranks", 2, "--machine", "ethernet-16"))["sweep"]],
-                         [1, 2, 4, 8, 16, 32])
+    def test_the_sweep_goes_to_the_plans_ranks_or_where_it_is_told(self):
+        ranks = lambda *arguments: [p["ranks"] for p in self.data(self.page(self.model(), *arguments))["sweep"]]
+        self.assertEqual(ranks("--ranks", 6), [1, 2, 4, 6])
+        self.assertEqual(ranks("--ranks", 2, "--sweep", "1,3", "--machine", "ethernet-16"), [1, 3])
+        done = self.run_program(0, "tiny.toml", "--ranks", 2, "--sweep", "1..64", "--machine", "ethernet-16", "--report", "no.html",
+                                program="soybean_plan")
+        self.assertEqual((done.returncode, (self.folder / "no.html").exists()), (2, False))
+        self.assertIn("--ranks: got 64 expected at most 32", done.stderr)
 
     @unittest.skipUnless(BROWSER, "no chromium here: scripts/install_packages --browser installs it")
     def test_is_drawn(self):
@@ -67,13 +71,18 @@ class Page(Case):
             self.assertIn(words, text)
         for wrong in ("undefined", "NaN", "[object"):
             self.assertNotIn(wrong, text)
-        for scheme in ("light", "dark"):
-            picture = self.folder / f"{scheme}.png"
-            dark = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
-            self.browse(page, f"--screenshot={picture}", "--window-size=1280,2400", *dark)
-            width, height = struct.unpack(">II", picture.read_bytes()[16:24])
-            self.assertEqual((width, height), (1280, 2400))
-            self.assertGreater(picture.stat().st_size, 50_000, "the picture is empty")
+        from PIL import Image, ImageStat
+
+        brightness = {}
+        for scheme, arguments in (("light", ()), ("dark", ("--blink-settings=preferredColorScheme=0",))):
+            self.browse(page, f"--screenshot={self.folder / 'page.png'}", "--window-size=1280,2400", *arguments)
+            with Image.open(self.folder / "page.png") as picture:
+                self.assertEqual(picture.size, (1280, 2400))
+                grey = picture.convert("L")
+                brightness[scheme] = ImageStat.Stat(grey).mean[0]
+                self.assertGreater(ImageStat.Stat(grey).stddev[0], 8, "the picture is empty")
+        self.assertGreater(brightness["light"], 200)
+        self.assertLess(brightness["dark"], 80)
 
     @unittest.skipUnless(BROWSER, "no chromium here: scripts/install_packages --browser installs it")
     def test_one_rank_and_no_machine_are_drawn_too(self):

@@ -70,7 +70,8 @@ function tiles() {
     if (data && data !== chosen) list.push(tile("speed-up over data parallelism", times(data.seconds / chosen.seconds), `that takes ${seconds(data.seconds)}`));
   }
   list.push(tile("memory of the fullest rank", bytes(chosen.memory), plan.machine ? `of ${bytes(plan.machine.memory)} there` : "buffers, without scratch"));
-  list.push(tile("takes most", chosen.bottleneck, plan.machine ? "of the step's time" : "of the bytes moved"));
+  const [, what, part] = /^(.*) (\d+ %)$/.exec(chosen.bottleneck) || ["", "", chosen.bottleneck];
+  list.push(tile(plan.machine ? "takes most of the step" : "moves most of the bytes", part, what));
   return h("div", {class: "tiles"}, list);
 }
 
@@ -134,20 +135,23 @@ function lanes() {
   return {lane, count: Math.max(1, busy.length)};
 }
 
-const ROW = 38;
-function edges(lane, x) {
+const ROW = 38, MIDDLE = ROW / 2, TURN = 14;
+/** Of each row, the pieces of the lines that pass through it, and the labels of those that end there. */
+function pieces(lane, x) {
   const most = Math.max(...plan.edges.map((e) => e.forward + e.backward), 1);
-  const y = (i) => i * ROW + ROW / 2 + 4;
-  const lines = [], labels = [], sorted = [...plan.edges].sort((a, b) => a.forward + a.backward - b.forward - b.backward);
+  const rows = plan.layers.map(() => ({lines: [], labels: []}));
+  const sorted = [...plan.edges].sort((a, b) => a.forward + a.backward - b.forward - b.backward); // the thickest on top
   for (const edge of sorted) {
-    const sum = edge.forward + edge.backward, x0 = x(lane[edge.from]), x1 = x(lane[edge.to]), y0 = y(edge.from), y1 = y(edge.to), turn = y1 - ROW + 8;
-    const bend = x0 === x1 ? `V${y1}` : `V${Math.max(y0, turn)}C${x0},${y1 - 10} ${x1},${turn + 4} ${x1},${y1}`;
+    const sum = edge.forward + edge.backward, x0 = x(lane[edge.from]), x1 = x(lane[edge.to]), straight = x0 === x1;
     const names = `${plan.layers[edge.from].name} → ${plan.layers[edge.to].name}`;
-    lines.push(s("path", {d: `M${x0},${y0}${bend}`, fill: "none", stroke: sum > 0 ? colour("hot") : colour("none"), "stroke-opacity": sum > 0 ? 0.85 : 0.55, "stroke-width": sum > 0 ? (1.5 + 6.5 * Math.sqrt(sum / most)).toFixed(1) : 1.5},
-      s("title", {}, `${names}: forward ${bytes(edge.forward)}, backward ${bytes(edge.backward)}`)));
-    if (sum > 0) labels.push(s("text", {x: (x0 === x1 ? x1 : x0) + 8, y: y1 - ROW / 2 + (x0 === x1 ? 0 : -6)}, bytes(sum)));
+    const style = {fill: "none", stroke: sum > 0 ? colour("hot") : colour("none"), "stroke-opacity": sum > 0 ? 0.85 : 0.6, "stroke-width": sum > 0 ? (1.5 + 6.5 * Math.sqrt(sum / most)).toFixed(1) : 1.5};
+    const add = (row, d) => rows[row].lines.push(s("path", {d, ...style}, s("title", {}, `${names}: forward ${bytes(edge.forward)}, backward ${bytes(edge.backward)}`)));
+    for (let row = edge.from; row < edge.to; ++row)
+      add(row, `M${x0},${row === edge.from ? MIDDLE : 0}V${straight || row + 1 < edge.to ? ROW : ROW - TURN}`);
+    add(edge.to, straight ? `M${x1},0V${MIDDLE}` : `M${x0},${-TURN}C${x0},${MIDDLE - 8} ${x1},${-TURN + 4} ${x1},${MIDDLE}`);
+    if (sum > 0) rows[edge.to].labels.push(s("text", {x: (straight ? x1 : x0) + 8, y: straight ? 4 : -3}, bytes(sum)));
   }
-  return [lines, labels];
+  return rows;
 }
 
 function showLayer(layer, panel) {
@@ -158,12 +162,12 @@ function showLayer(layer, panel) {
 }
 
 function network() {
-  const {lane, count} = lanes(), spacing = plan.edges.some((e) => e.forward + e.backward > 0) ? 76 : 28;
-  const x = (l) => 20 + l * spacing, width = 20 + (count - 1) * spacing + Math.max(spacing, 40), height = plan.layers.length * ROW;
-  const [lines, labels] = edges(lane, x);
-  const nodes = plan.layers.map((layer, i) => s("rect", {x: x(lane[i]) - 8, y: i * ROW + ROW / 2 - 4, width: 16, height: 16, rx: 4, fill: kindColour(layer.kind), stroke: "var(--card)", "stroke-width": 2},
-    s("title", {}, `${layer.name}: ${layer.split || "no work of its own"}`)));
-  const drawing = s("svg", {width, height, role: "img", "aria-label": "the layers from input to loss, one a row, and what moves between them"}, lines, nodes, labels);
+  const {lane, count} = lanes(), spacing = plan.edges.some((e) => e.forward + e.backward > 0) ? Math.max(26, Math.min(76, 170 / count)) : 28;
+  const x = (l) => 20 + l * spacing, width = 20 + (count - 1) * spacing + Math.max(spacing, 44);
+  const lines = pieces(lane, x);
+  const drawing = (layer, i) => s("svg", {width, height: ROW, "aria-hidden": "true"}, lines[i].lines,
+    s("rect", {x: x(lane[i]) - 8, y: MIDDLE - 8, width: 16, height: 16, rx: 4, fill: kindColour(layer.kind), stroke: "var(--card)", "stroke-width": 2},
+      s("title", {}, `${layer.name}: ${layer.split || "no work of its own"}`)), lines[i].labels);
   const panel = h("div", {id: "layer", "aria-live": "polite"}, h("p", {}, "Choose a layer above to see its tensors."));
   const timed = plan.strategies[0].seconds !== null, whole = plan.strategies[0].bytes;
   const heads = ["layer", "operator", "parallel", "split", "moved", "inside it", "memory", timed ? "time" : "of all", "because"];
@@ -172,7 +176,7 @@ function network() {
     const cells = [[layer.name], [layer.op, "dim"], [h("span", {class: "chip", style: `background:${kindColour(layer.kind)}`}, layer.kind || "-")], [layer.split || "–"],
       [bytes(layer.bytes), layer.bytes > whole / 20 ? "right hot" : "right"], [bytes(layer.inside), "right dim"], [bytes(layer.held), "right dim"],
       [timed ? seconds(layer.seconds) : share(layer.bytes, whole), "right dim"], [layer.why, "dim"]];
-    const row = h("div", {class: "row", role: "row", tabindex: "0", "data-layer": i}, cells.map(([content, style]) =>
+    const row = h("div", {class: "row", role: "row", tabindex: "0"}, h("div", {class: "lines"}, drawing(layer, i)), cells.map(([content, style]) =>
       h("div", {role: "cell", class: style || "", title: typeof content === "string" ? content : null}, content)));
     const choose = () => {
       if (selected) selected.removeAttribute("aria-selected");
@@ -184,10 +188,9 @@ function network() {
     row.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
     return row;
   });
-  const names = h("div", {role: "table", "aria-label": "layers"}, rows);
   const longest = Math.max(...plan.layers.map((layer) => layer.name.length), 6);
-  const graph = h("div", {class: "graph", tabindex: "-1", style: `--names:${Math.min(280, Math.round(longest * 7.3 + 8))}px`}, h("div", {class: "sheet"}, h("div", {class: "corner"}, "graph"),
-    h("div", {class: "heads"}, heads.map((text, i) => h("div", {class: i >= 4 && i <= 7 ? "right" : ""}, text))), drawing, names));
+  const graph = h("div", {class: "graph", role: "table", "aria-label": "the layers from input to loss, and what moves between them", style: `--lines:${width}px;--names:${Math.min(280, Math.round(longest * 7.3 + 18))}px`},
+    h("div", {class: "heads", role: "row"}, h("div", {class: "lines"}, "graph"), heads.map((text, i) => h("div", {role: "columnheader", class: i >= 4 && i <= 7 ? "right" : ""}, text))), rows);
   const search = h("input", {type: "search", "aria-label": "find a layer", placeholder: "find a layer"});
   search.addEventListener("input", () => {
     const at = search.value === "" ? -1 : plan.layers.findIndex((layer) => layer.name.includes(search.value));
