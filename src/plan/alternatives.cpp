@@ -230,7 +230,7 @@ Found best_of(const Setting& setting, const Rules& rules, std::int64_t incumbent
   return found;
 }
 
-constexpr std::size_t most_mixed = 20'000; ///< nodes times cuts
+constexpr std::size_t most_mixed = 6'000; ///< nodes times cuts
 
 class Search {
 public:

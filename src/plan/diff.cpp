@@ -52,11 +52,11 @@ std::vector<TensorId> tensors_apart(const Graph& graph, const Plan& a, const Pla
 }
 
 std::string node_table(const Graph& graph, const NamedPlan& a, const NamedPlan& b, const std::vector<NodeId>& nodes) {
-  std::vector<Row> rows = {{"node", "layer", "in A", "in B"}};
+  std::vector<Row> rows = {{"node", "operator", "layer", "in A", "in B"}};
   for (const NodeId n : nodes)
-    rows.push_back({graph.nodes[n].name, layer_name(graph, graph.nodes[n].layer), split_text(graph, a.plan, n),
-                    split_text(graph, b.plan, n)});
-  return table(rows, {false, false, false, false});
+    rows.push_back({graph.nodes[n].name, graph.nodes[n].op, layer_name(graph, graph.nodes[n].layer),
+                    split_text(graph, a.plan, n), split_text(graph, b.plan, n)});
+  return table(rows, {false, false, false, false, false});
 }
 
 std::string tensor_table(const Graph& graph, const NamedPlan& a, const NamedPlan& b,
