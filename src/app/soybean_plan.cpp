@@ -174,9 +174,13 @@ void sweep(const CommandLine& line, const machine::Machine* machine) {
   }
 }
 
-/// Rank counts of the page's sweep: those asked for, or the powers of two up to the plan's ranks, at most 64.
-std::vector<int> page_counts(const CommandLine& line, const machine::Machine* machine) {
+/// Rank counts of the page's sweep: those asked for, or the powers of two up to the plan's ranks, at most 64; the
+/// plan's alone where plan file, pins or mesh fit no others.
+std::vector<int> page_counts(const CommandLine& line, const Job& job, const machine::Machine* machine) {
   constexpr int most = 64;
+  const config::ParallelOptions& parallel = job.config.parallel;
+  const bool fixed = !parallel.plan.empty() || !parallel.pins.empty() || !parallel.mesh.empty();
+  if (line.sweep.empty() && fixed) return {line.ranks};
   const std::vector<int> counts =
       explain::read_rank_counts(line.sweep.empty() ? fmt::format("1..{}", std::min(most, line.ranks)) : line.sweep);
   if (machine) static_cast<void>(machine::ranks_on_hosts(*machine, counts.back())); // refuses too many
@@ -193,7 +197,7 @@ explain::SweepPoint known_point(const Job& job, const std::vector<Costed>& plans
   const auto set = [&](std::size_t i, const Costed& costed) {
     point.plans[i] = {.strategy = costed.plan.strategy, .bytes = costed.plan.bytes, .step = costed.step};
   };
-  set(0, plans[0]);
+  for (std::size_t i = 0; i < point.plans.size(); ++i) set(i, plans[0]); // named ones follow
   for (const Costed& costed : plans) {
     if (costed.plan.strategy == "data") set(1, costed);
     if (costed.plan.strategy == "model") set(2, costed);
@@ -209,7 +213,7 @@ void write_page(const CommandLine& line, const Job& job, const machine::Machine*
                                .sweep = {},
                                .planning_seconds = planning_seconds,
                                .version = SOYBEAN_VERSION};
-  for (const int ranks : page_counts(line, machine))
+  for (const int ranks : page_counts(line, job, machine))
     content.sweep.push_back(
         ranks == line.ranks && !line.weak
             ? known_point(job, plans, planning_seconds)
@@ -221,7 +225,7 @@ void plan_once(const CommandLine& line, const machine::Machine* machine) {
   const Job job = app::read_job(line.common, line.ranks, machine);
   const explain::Subject subject = job.subject();
   program::check_passes(job.config.parallel.skip_passes);
-  if (!line.report.empty()) static_cast<void>(page_counts(line, machine)); // refuses before any work
+  if (!line.report.empty()) static_cast<void>(page_counts(line, job, machine)); // refuses before any work
   const int layer = line.why.empty() ? graph::none : explain::find_layer(job.graph, line.why);
   Chosen chosen = choose_timed(job);
   if (!line.plan_out.empty()) write_file("--plan-out", line.plan_out, plan::plan_text(job.graph, chosen.plan));

@@ -29,37 +29,113 @@ void add_new(std::vector<T>& list, T item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(std::move(item));
 }
 
-Choices same_on_every_cut(const tiling::Mesh& mesh, ops::Choice choice) {
-  return Choices(mesh.cuts.size(), choice);
+bool is_batch(const Model& model, int variable, ops::Choice choice) {
+  return choice >= 0 && model.forms[model.members[variable][0]].indices[choice].batch;
 }
 
-/// What the plan does, and what does the same on every cut.
-Domain uniform_domain(const Model& model, const Plan& plan) {
-  const tiling::Mesh& mesh = plan.mesh;
-  Domain domain;
-  domain.idle.resize(model.members.size());
-  domain.must_store.assign(model.graph->tensors.size(), 0);
-  for (std::size_t v = 0; v < model.members.size(); ++v) {
-    std::vector<Choices>& list = domain.choices.emplace_back();
-    list.push_back(plan.choices[model.members[v][0]]);
-    for (const ops::Choice choice : model.allowed[v])
-      if (Choices all = same_on_every_cut(mesh, choice); !leaves_idle(model, static_cast<int>(v), mesh, all))
-        add_new(list, std::move(all));
-  }
-  for (std::size_t t = 0; t < model.graph->tensors.size(); ++t) {
-    const Shape& shape = model.graph->tensors[t].shape;
-    std::vector<Tiling>& list = domain.stored.emplace_back();
-    for (const tiling::Entry& entry : model.entries[t])
-      add_new(list, tiling::normalise(Tiling(mesh.cuts.size(), entry), shape, mesh));
-    std::vector<Tiling> others = moves(*model.graph, plan, static_cast<TensorId>(t)).needed;
-    others.push_back(plan.stored[t]);
-    for (Tiling& tiling : others)
-      if (!tiling::has_partial(tiling)) add_new(list, std::move(tiling));
-  }
-  return domain;
+/// Into how many parts a variable's choices split the batch.
+int batch_parts(const Model& model, int variable, const tiling::Mesh& mesh, const Choices& choices) {
+  int parts = 1;
+  for (std::size_t cut = 0; cut < choices.size(); ++cut)
+    if (is_batch(model, variable, choices[cut])) parts *= mesh.cuts[cut];
+  return parts;
 }
 
-/// The neighbourhood of a plan: its search problem, in which every node may do what it does or the same on every cut.
+/// Per layer its variables, in the order of their first nodes: the first one does its main work.
+std::vector<std::vector<int>> variables_of_layers(const Model& model) {
+  std::vector<std::vector<int>> variables(model.graph->layers.size());
+  for (std::size_t n = 0; n < model.graph->nodes.size(); ++n)
+    if (const int layer = model.graph->nodes[n].layer; layer != graph::none)
+      add_new(variables[layer], model.variable[n]);
+  return variables;
+}
+
+/// What the nodes and tensors of a plan may do in its neighbourhood.
+class DomainBuilder {
+public:
+  DomainBuilder(const Model& model, const Plan& plan) : model_(model), plan_(plan), mesh_(plan.mesh) {}
+
+  Domain run() {
+    domain_.idle.resize(model_.members.size());
+    domain_.must_store.assign(model_.graph->tensors.size(), 0);
+    for (std::size_t v = 0; v < model_.members.size(); ++v) add_uniform(static_cast<int>(v));
+    std::set<int> varied;
+    for (const std::vector<int>& variables : variables_of_layers(model_))
+      if (!variables.empty() && !has_opposite(variables[0])) varied.insert(variables.begin(), variables.end());
+    for (const int v : varied) add_near(v);
+    for (std::size_t t = 0; t < model_.graph->tensors.size(); ++t)
+      add_stored(static_cast<TensorId>(t), touches(model_.graph->tensors[t], varied));
+    return std::move(domain_);
+  }
+
+private:
+  const Choices& planned(int variable) const { return plan_.choices[model_.members[variable][0]]; }
+
+  void add_choices(int variable, Choices choices) {
+    if (!leaves_idle(model_, variable, mesh_, choices)) add_new(domain_.choices[variable], std::move(choices));
+  }
+
+  /// What the plan does, and what does the same on every cut.
+  void add_uniform(int variable) {
+    domain_.choices.push_back({planned(variable)});
+    for (const ops::Choice choice : model_.allowed[variable]) add_choices(variable, Choices(mesh_.cuts.size(), choice));
+  }
+
+  /// The plan splits all of the batch or none of it, and the other of the two is possible.
+  bool has_opposite(int variable) const {
+    const int ranks = tiling::ranks(mesh_), parts = batch_parts(model_, variable, mesh_, planned(variable));
+    if (parts != 1 && parts != ranks) return false;
+    const std::vector<Choices>& list = domain_.choices[variable];
+    return std::any_of(list.begin(), list.end(), [&](const Choices& choices) {
+      return batch_parts(model_, variable, mesh_, choices) == ranks / parts;
+    });
+  }
+
+  /// What does something else on a single cut.
+  void add_near(int variable) {
+    for (std::size_t cut = 0; cut < mesh_.cuts.size(); ++cut)
+      for (const ops::Choice choice : model_.allowed[variable]) {
+        Choices other = planned(variable);
+        other[cut] = choice;
+        add_choices(variable, std::move(other));
+      }
+  }
+
+  bool touches(const graph::Tensor& tensor, const std::set<int>& varied) const {
+    const auto is = [&](NodeId n) { return varied.contains(model_.variable[n]); };
+    return (tensor.producer != graph::none && is(tensor.producer)) ||
+           std::any_of(tensor.consumers.begin(), tensor.consumers.end(), is);
+  }
+
+  void add_stored(TensorId id, bool near) {
+    const Shape& shape = model_.graph->tensors[id].shape;
+    std::vector<Tiling>& list = domain_.stored.emplace_back();
+    const auto add = [&](Tiling tiling) {
+      if (!tiling::has_partial(tiling)) add_new(list, tiling::normalise(std::move(tiling), shape, mesh_));
+    };
+    const Tiling& stored = plan_.stored[id];
+    add(stored);
+    for (const Tiling& need : moves(*model_.graph, plan_, id).needed) add(need);
+    for (const tiling::Entry& entry : model_.entries[id]) {
+      add(Tiling(mesh_.cuts.size(), entry));
+      for (std::size_t cut = 0; near && cut < mesh_.cuts.size(); ++cut) {
+        Tiling other = stored;
+        for (tiling::Entry& same : other) // blocks of a dim have one unit
+          if (entry.kind == tiling::Kind::split && same.kind == entry.kind && same.dim == entry.dim) same = entry;
+        other[cut] = entry;
+        add(std::move(other));
+      }
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const tiling::Mesh& mesh_;
+  Domain domain_;
+};
+
+/// The neighbourhood of a plan: its search problem, in which every node may do what it does, the same on every cut or,
+/// where a layer has no other choice, something else on a single cut.
 class Neighbourhood {
 public:
   Neighbourhood(const Graph& graph, const Plan& plan)
@@ -67,16 +143,14 @@ public:
         plan_(plan),
         model_(make_model(graph)),
         costs_(plan.mesh),
-        problem_(make_problem(model_, costs_, uniform_domain(model_, plan))) {
+        problem_(make_problem(model_, costs_, DomainBuilder(model_, plan).run())),
+        variables_(variables_of_layers(model_)) {
     ensure(problem_.feasible, "a plan is in its neighbourhood");
     terms_.resize(model_.members.size());
     for (std::size_t t = 0; t < problem_.terms.size(); ++t)
       for (const Link& link : problem_.terms[t].links) terms_[link.variable].push_back(static_cast<int>(t));
     for (std::size_t v = 0; v < model_.members.size(); ++v)
       planned_.push_back(value_of(static_cast<int>(v), plan.choices[model_.members[v][0]]));
-    variables_.resize(graph.layers.size());
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-      if (graph.nodes[n].layer != graph::none) add_new(variables_[graph.nodes[n].layer], model_.variable[n]);
   }
 
   LayerSplits look(int layer) const {
@@ -89,8 +163,9 @@ public:
     }
     const bool over_samples = std::any_of(variables.begin(), variables.end(), [&](int v) { return has_batch(v); });
     if (variables.empty() || plan_.mesh.cuts.empty() || !over_samples) return splits;
-    splits.batch = best(variables, touched, true);
-    splits.other = best(variables, touched, false);
+    const int all = tiling::ranks(plan_.mesh), planned = parts(variables[0], planned_[variables[0]]);
+    splits.batch = best(variables, touched, [&](int p) { return planned == all ? p == all : p > planned; });
+    splits.other = best(variables, touched, [&](int p) { return planned == 1 ? p == 1 : p < planned; });
     return splits;
   }
 
@@ -110,25 +185,25 @@ private:
     return {terms.begin(), terms.end()};
   }
 
-  bool is_batch(int variable, ops::Choice choice) const {
-    return choice >= 0 && model_.forms[model_.members[variable][0]].indices[choice].batch;
-  }
   bool has_batch(int variable) const {
     const auto& allowed = model_.allowed[variable];
-    return std::any_of(allowed.begin(), allowed.end(), [&](ops::Choice c) { return is_batch(variable, c); });
+    return std::any_of(allowed.begin(), allowed.end(), [&](ops::Choice c) { return is_batch(model_, variable, c); });
   }
 
-  /// Values with the batch split on every cut, or on none; all of them where a node knows no samples.
-  std::vector<int> options(int variable, bool batch) const {
-    const bool any = !has_batch(variable);
-    std::vector<int> values;
-    for (std::size_t x = 0; x < problem_.values[variable].size(); ++x) {
-      const Choices& choices = problem_.values[variable][x];
-      if (any ||
-          std::all_of(choices.begin(), choices.end(), [&](ops::Choice c) { return is_batch(variable, c) == batch; }))
-        values.push_back(static_cast<int>(x));
+  /// Into how many parts a value splits the batch.
+  int parts(int variable, int value) const {
+    return batch_parts(model_, variable, plan_.mesh, problem_.values[variable][value]);
+  }
+
+  /// The values of which `wanted(parts)` holds; all where none does, or of a node that knows no samples.
+  template<class F>
+  std::vector<int> values_of(int variable, const F& wanted) const {
+    std::vector<int> all, some;
+    for (int x = 0; x < static_cast<int>(problem_.values[variable].size()); ++x) {
+      all.push_back(x);
+      if (has_batch(variable) && wanted(parts(variable, x))) some.push_back(x);
     }
-    return values;
+    return some.empty() ? all : some;
   }
 
   std::int64_t cost(const std::vector<int>& terms, const std::vector<int>& assignment) const {
@@ -137,20 +212,24 @@ private:
     return sum;
   }
 
-  /// The cheapest assignment found from each value of the first variable, the layer's main work: one variable after the
-  /// other takes its best value, as long as that helps.
-  std::optional<OtherSplit> best(const std::vector<int>& variables, const std::vector<int>& touched, bool batch) const {
-    std::vector<std::vector<int>> open;
-    for (const int v : variables) {
-      open.push_back(options(v, batch));
-      if (open.back().empty()) return std::nullopt;
-    }
+  /// The cheapest assignment found in which the layer's main work, its first variable, splits the batch into as many
+  /// parts as is `wanted`, and the others into as many: from each such value of the first, one variable after the other
+  /// takes its best value, as long as that helps.
+  template<class F>
+  std::optional<OtherSplit> best(const std::vector<int>& variables, const std::vector<int>& touched,
+                                 const F& wanted) const {
+    const int main = variables[0];
     std::int64_t least = never;
     std::vector<int> found;
-    for (const int start : open[0]) {
+    for (int start = 0; start < static_cast<int>(problem_.values[main].size()); ++start) {
+      if (!wanted(parts(main, start))) continue;
+      std::vector<std::vector<int>> open;
       std::vector<int> assignment = planned_;
-      for (std::size_t i = 0; i < variables.size(); ++i) assignment[variables[i]] = open[i][0];
-      assignment[variables[0]] = start;
+      for (const int v : variables) {
+        open.push_back(values_of(v, [&](int p) { return p == parts(main, start); }));
+        assignment[v] = open.back()[0];
+      }
+      assignment[main] = start;
       descend(variables, open, assignment);
       const std::int64_t bytes = cost(touched, assignment);
       if (bytes < least) {
@@ -159,7 +238,6 @@ private:
       }
     }
     if (least >= never) return std::nullopt;
-    const int main = variables[0];
     OtherSplit split{spread_text(model_.forms[model_.members[main][0]], plan_.mesh, problem_.values[main][found[main]]),
                      {}};
     for (const int t : touched)
@@ -195,8 +273,8 @@ private:
   Model model_;
   MoveCosts costs_;
   Problem problem_;
+  std::vector<std::vector<int>> variables_; ///< per layer
   std::vector<std::vector<int>> terms_;     ///< per variable, those it has to do with
-  std::vector<std::vector<int>> variables_; ///< per layer, in the order of their first nodes
   std::vector<int> planned_;                ///< per variable, the value the plan gives it
 };
 

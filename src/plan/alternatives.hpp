@@ -23,18 +23,20 @@ struct Traffic {
 /// Of all tensors.
 Traffic traffic(const graph::Graph& graph, const Plan& plan);
 
-/// A layer's work split in another way: the same on every cut.
+/// A layer's work split in another way.
 struct OtherSplit {
   std::string split; ///< of its main node: "features/8"
   Traffic moved;     ///< of all tensors the layer's nodes make or use
 };
 
-/// A layer as planned, and otherwise split while all other layers stay as they are: the cheapest way there is to do its
-/// own nodes then and to store the tensors they touch. Nothing where there is no such way that keeps every rank busy.
+/// A layer as planned, and otherwise split while all other layers stay as they are: the cheapest way found to do its
+/// own nodes then and to store the tensors they touch. Looked at are splits that are the same on every cut and, for
+/// layers that split the batch on some cuts alone or can do nothing else, those that differ from the plan on a single
+/// cut. Nothing where there is no such way that keeps every rank busy.
 struct LayerSplits {
   Traffic planned;                 ///< of all tensors the layer's nodes make or use
-  std::optional<OtherSplit> batch; ///< every node that can splits the batch
-  std::optional<OtherSplit> other; ///< no node splits the batch
+  std::optional<OtherSplit> batch; ///< the batch in more parts (where it is split on every cut: in as many)
+  std::optional<OtherSplit> other; ///< the batch in fewer parts (where it is not split: in none)
 };
 
 /// Per layer of the graph. One rank: nothing but `planned`.

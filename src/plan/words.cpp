@@ -20,6 +20,14 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+/// Of an index of the result that does not run over samples.
+std::string word_of_result(const std::string& index) {
+  if (index == "g") return "groups";
+  if (index == "h" || index == "h'") return "height";
+  if (index == "w" || index == "w'") return "width";
+  return "features";
+}
+
 } // namespace
 
 std::string bytes_text(std::int64_t bytes) {
@@ -35,7 +43,7 @@ std::string index_word(const ops::Form& form, ops::Choice choice) {
   if (form.indices[choice].batch) return "batch";
   for (const ops::OperandForm& output : form.outputs)
     for (const ops::OperandDim& dim : output)
-      if (dim.index == choice) return form.indices[choice].name == "g" ? "groups" : "features";
+      if (dim.index == choice) return word_of_result(form.indices[choice].name);
   return "sum";
 }
 

@@ -22,6 +22,10 @@ class Page(Case):
         text = page.read_text()
         return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
+    def plan_file(self):
+        done = self.run_program(0, self.model(), "--ranks", 4, "--plan-out", "four.json", program="soybean_plan")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def browse(self, page, *arguments):
         profile = self.folder / "profile"
         done = subprocess.run(
@@ -55,6 +59,9 @@ class Page(Case):
     def test_the_sweep_goes_to_the_plans_ranks_or_where_it_is_told(self):
         ranks = lambda *arguments: [p["ranks"] for p in self.data(self.page(self.model(), *arguments))["sweep"]]
         self.assertEqual(ranks("--ranks", 6), [1, 2, 4, 6])
+        self.assertEqual(ranks("--ranks", 4, "--set", 'parallel.pins={ "dense_1.weight" = "replicate,replicate" }'), [4])
+        self.plan_file()
+        self.assertEqual(ranks("--ranks", 4, "--set", "parallel.plan=four.json"), [4])
         self.assertEqual(ranks("--ranks", 2, "--sweep", "1,3", "--machine", "ethernet-16"), [1, 3])
         done = self.run_program(0, "tiny.toml", "--ranks", 2, "--sweep", "1..64", "--machine", "ethernet-16", "--report", "no.html",
                                 program="soybean_plan")
@@ -86,10 +93,12 @@ class Page(Case):
 
     @unittest.skipUnless(BROWSER, "no chromium here: scripts/install_packages --browser installs it")
     def test_one_rank_and_no_machine_are_drawn_too(self):
-        for ranks in (1, 6):
-            text = self.text(self.browse(self.page(self.model(), "--ranks", ranks, "--sweep", "1"), "--dump-dom"))
+        self.plan_file()
+        for ranks, *arguments in ((1,), (6,), (4, "--set", "parallel.plan=four.json", "--strategy", "data")):
+            page = self.page(self.model(), "--ranks", ranks, "--sweep", ranks if arguments else "1", *arguments)
+            text = self.text(self.browse(page, "--dump-dom"))
             self.assertIn("No machine was given", text)
-            self.assertIn("nothing moves at these rank counts", text)
+            self.assertEqual("nothing moves at these rank counts" in text, not arguments)
             for wrong in ("undefined", "NaN", "[object"):
                 self.assertNotIn(wrong, text)
 

@@ -79,11 +79,23 @@ TEST(Alternatives, reasons_say_what_is_compared) {
   EXPECT_EQ(plan::reason("hybrid", splits), "features/8 would move 10 times as much") << "the better of the two";
 }
 
+TEST(Alternatives, layers_of_more_ranks_than_samples_say_why) {
+  const graph::Graph graph = test::alexnet(16);
+  const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{4, 8}}, {}); // no layer can split the batch alone
+  const std::vector<plan::LayerSplits> splits = plan::layer_splits(graph, plan);
+  for (const std::string name : {"conv1", "conv2", "conv5", "fc6", "fc8"}) {
+    const plan::LayerSplits& layer = splits[layer_named(graph, name)];
+    const graph::NodeId main = plan::main_node(graph, layer_named(graph, name));
+    EXPECT_TRUE(layer.batch || layer.other) << name;
+    EXPECT_NE(plan::reason(plan::kind_of(graph, plan, main), layer), "") << name;
+  }
+}
+
 TEST(Alternatives, no_layer_of_the_best_plan_would_be_better_otherwise) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const graph::Graph graph = support::random_graph(seed);
-    const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2, 2}}, {});
+    const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2, 2, 2}}, {});
     ASSERT_EQ(plan.status, plan::Status::optimal);
     for (const plan::LayerSplits& splits : plan::layer_splits(graph, plan))
       for (const auto& other : {splits.batch, splits.other}) {
