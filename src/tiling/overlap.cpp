@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace soybean::tiling {
 
@@ -19,7 +20,8 @@ struct Axis {
   std::array<std::int64_t, 2> unit{1, 1};
   std::array<int, 2> parts{1, 1};
   std::array<std::size_t, 2> first{0, 0}; ///< where its blocks' boundaries begin in Counting::boundaries
-  std::array<int, 2> index{0, 0};         ///< the block a rank holds, while ranks are visited
+  std::array<int, 2> index{0, 0};         ///< while coordinates are visited: the first block of those known so far,
+  std::array<int, 2> width{1, 1};         ///< and how many they are
   int component = 0;                      ///< dims that share a cut have the same
 };
 
@@ -28,6 +30,56 @@ struct Axes {
   int parts;
   std::array<int, 2> dim;
   std::array<int, 2> stride{1, 1};
+};
+
+std::vector<int> primes_of(int number) {
+  std::vector<int> primes;
+  for (int prime = 2; number > 1; ++prime)
+    for (; number % prime == 0; number /= prime) primes.push_back(prime);
+  return primes;
+}
+
+/// The digits of all cuts' coordinates, read as numbers in mixed radix whose digits are primes.
+class Digits {
+public:
+  int add(int prime) {
+    const int number = static_cast<int>(digits_.size());
+    digits_.push_back({prime, number});
+    return number;
+  }
+  /// Only where the two are equal is counted. False: they are of different primes.
+  bool equate(int a, int b) {
+    a = root(a);
+    b = root(b);
+    if (digits_[static_cast<std::size_t>(a)].prime != digits_[static_cast<std::size_t>(b)].prime) return false;
+    digits_[static_cast<std::size_t>(std::max(a, b))].same_as = std::min(a, b);
+    return true;
+  }
+  /// What differs by the digit is added up already. False: twice.
+  bool add_up(int digit) { return !std::exchange(digits_[static_cast<std::size_t>(digit)].added_up, true); }
+  /// Multiplies by the number of values of all that is free. False: what was added up had to equal something.
+  bool multiply(std::int64_t& total) const {
+    for (std::size_t k = 0; k < digits_.size(); ++k) {
+      const int same = root(static_cast<int>(k));
+      const bool follows = same != static_cast<int>(k);
+      if (follows && (digits_[k].added_up || digits_[static_cast<std::size_t>(same)].added_up)) return false;
+      if (!follows && !digits_[k].added_up) total *= digits_[k].prime;
+    }
+    return true;
+  }
+
+private:
+  struct Digit {
+    int prime;
+    int same_as; ///< an earlier digit that has to be equal; its own number where it is free
+    bool added_up = false;
+  };
+  int root(int digit) const {
+    while (digits_[static_cast<std::size_t>(digit)].same_as != digit)
+      digit = digits_[static_cast<std::size_t>(digit)].same_as;
+    return digit;
+  }
+  std::vector<Digit> digits_;
 };
 
 class Counting {
@@ -39,11 +91,16 @@ private:
   void join(int a, int b);
   void list_boundaries(Axis& axis, std::size_t side);
   std::int64_t component_total(int component);
+  std::int64_t shared(const Axis& axis) const;
+  std::int64_t descend(std::size_t level);
+  bool by_digits(std::int64_t& total) const;
 
   std::int64_t factor_ = 1; ///< of cuts that split nothing
   std::vector<Axis> axes_;
-  std::vector<Axes> cuts_;
+  std::vector<Axes> cuts_; ///< innermost first
   std::vector<std::int64_t> boundaries_;
+  std::vector<Axes> visited_; ///< of the component at hand, outermost first
+  std::vector<Axis*> within_; ///< its dims
 };
 
 Counting::Counting(const Mesh& mesh, const Shape& shape, const Tiling& a, const Tiling& b) : axes_(shape.size()) {
@@ -52,7 +109,7 @@ Counting::Counting(const Mesh& mesh, const Shape& shape, const Tiling& a, const 
     axes_[d].component = static_cast<int>(d);
   }
   cuts_.reserve(mesh.cuts.size());
-  for (std::size_t i = mesh.cuts.size(); i-- > 0;) { // innermost first
+  for (std::size_t i = mesh.cuts.size(); i-- > 0;) {
     Axes cut{mesh.cuts[i], {split_dim(a[i]), split_dim(b[i])}};
     if (cut.dim[0] == no_dim && cut.dim[1] == no_dim) {
       factor_ *= cut.parts;
@@ -65,11 +122,8 @@ Counting::Counting(const Mesh& mesh, const Shape& shape, const Tiling& a, const 
       axis.parts[side] *= cut.parts;
       axis.unit[side] = (side == 0 ? a : b)[i].unit;
     }
-    if (cut.dim[0] != no_dim && cut.dim[1] != no_dim) join(cut.dim[0], cut.dim[1]);
     cuts_.push_back(cut);
   }
-  for (Axis& axis : axes_)
-    for (std::size_t side = 0; side < 2; ++side) list_boundaries(axis, side);
 }
 
 void Counting::join(int a, int b) {
@@ -82,6 +136,7 @@ void Counting::join(int a, int b) {
 void Counting::list_boundaries(Axis& axis, std::size_t side) {
   axis.first[side] = boundaries_.size();
   const int parts = axis.parts[side];
+  axis.width[side] = parts;
   boundaries_.push_back(0);
   if (parts > 1) {
     const std::int64_t unit = axis.unit[side], units = axis.extent / unit;
@@ -90,41 +145,97 @@ void Counting::list_boundaries(Axis& axis, std::size_t side) {
   boundaries_.push_back(axis.extent);
 }
 
+/// Where all blocks of a dim are equal, and those of one tiling nest in those of the other, two blocks overlap exactly
+/// if the leading digits of their numbers are the same. So the ranks whose blocks overlap are counted by the digits
+/// that remain free, and each holds as much as the smaller block. Where blocks are not equal but those of one tiling
+/// consist of the other's, digit by digit, the smaller ones add up to the extent. False: it is neither.
+bool Counting::by_digits(std::int64_t& total) const {
+  Digits digits;
+  std::vector<std::array<std::vector<int>, 2>> of(axes_.size()); // of the block numbers of each dim, outermost first
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut)
+    for (const int prime : primes_of(cut->parts)) {
+      const int number = digits.add(prime);
+      for (std::size_t side = 0; side < 2; ++side)
+        if (cut->dim[side] != no_dim) of[static_cast<std::size_t>(cut->dim[side])][side].push_back(number);
+    }
+  total = factor_;
+  for (std::size_t d = 0; d < axes_.size(); ++d) {
+    const Axis& axis = axes_[d];
+    const auto& [mine, theirs] = of[d];
+    const auto even = [&](std::size_t side) { return axis.extent % (axis.unit[side] * axis.parts[side]) == 0; };
+    const std::size_t common = std::min(mine.size(), theirs.size());
+    if (even(0) && even(1)) {
+      for (std::size_t k = 0; k < common; ++k)
+        if (!digits.equate(mine[k], theirs[k])) return false;
+      total *= axis.extent / std::max(axis.parts[0], axis.parts[1]);
+      continue;
+    }
+    if (common > 0 && axis.unit[0] != axis.unit[1]) return false;
+    if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(common), theirs.begin())) return false;
+    for (const int digit : mine.size() > theirs.size() ? mine : theirs)
+      if (!digits.add_up(digit)) return false;
+    total *= axis.extent;
+  }
+  return digits.multiply(total);
+}
+
 /// The sum over the coordinates of the component's cuts of the product of its dims' overlaps.
 std::int64_t Counting::component_total(int component) {
-  const auto in_component = [&](const Axes& cut) {
-    const int d = cut.dim[0] != no_dim ? cut.dim[0] : cut.dim[1];
-    return axes_[static_cast<std::size_t>(d)].component == component;
-  };
-  int combinations = 1;
-  for (const Axes& cut : cuts_)
-    if (in_component(cut)) combinations *= cut.parts;
-  std::int64_t sum = 0;
-  for (int c = 0; c < combinations; ++c) {
-    for (Axis& axis : axes_) axis.index = {0, 0};
-    int rest = c;
-    for (const Axes& cut : cuts_) {
-      if (!in_component(cut)) continue;
-      const int coordinate = rest % cut.parts;
-      rest /= cut.parts;
-      for (std::size_t side = 0; side < 2; ++side)
-        if (cut.dim[side] != no_dim)
-          axes_[static_cast<std::size_t>(cut.dim[side])].index[side] += coordinate * cut.stride[side];
-    }
+  visited_.clear();
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut)
+    if (axes_[static_cast<std::size_t>(cut->dim[0] != no_dim ? cut->dim[0] : cut->dim[1])].component == component)
+      visited_.push_back(*cut);
+  within_.clear();
+  for (Axis& axis : axes_)
+    if (axis.component == component) within_.push_back(&axis);
+  return descend(0);
+}
+
+/// What the dim's blocks share, of which the leading digits are known so far.
+std::int64_t Counting::shared(const Axis& axis) const {
+  const std::int64_t* mine = &boundaries_[axis.first[0] + static_cast<std::size_t>(axis.index[0])];
+  const std::int64_t* theirs = &boundaries_[axis.first[1] + static_cast<std::size_t>(axis.index[1])];
+  return std::min(mine[axis.width[0]], theirs[axis.width[1]]) - std::max(mine[0], theirs[0]);
+}
+
+/// Over the coordinates of the cuts from the given one on, the outermost first: where larger blocks share nothing, none
+/// of the blocks inside them do.
+std::int64_t Counting::descend(std::size_t level) {
+  if (level == visited_.size()) {
     std::int64_t product = 1;
-    for (const Axis& axis : axes_) {
-      if (axis.component != component) continue;
-      const std::int64_t* mine = &boundaries_[axis.first[0] + static_cast<std::size_t>(axis.index[0])];
-      const std::int64_t* theirs = &boundaries_[axis.first[1] + static_cast<std::size_t>(axis.index[1])];
-      product *= std::max<std::int64_t>(0, std::min(mine[1], theirs[1]) - std::max(mine[0], theirs[0]));
-    }
-    sum += product;
+    for (const Axis* axis : within_) product *= shared(*axis);
+    return product;
   }
+  const Axes& cut = visited_[level];
+  std::array<Axis*, 2> axis{nullptr, nullptr};
+  for (std::size_t side = 0; side < 2; ++side)
+    if (cut.dim[side] != no_dim) axis[side] = &axes_[static_cast<std::size_t>(cut.dim[side])];
+  for (std::size_t side = 0; side < 2; ++side)
+    if (axis[side]) axis[side]->width[side] /= cut.parts;
+  std::int64_t sum = 0;
+  for (int coordinate = 0; coordinate < cut.parts; ++coordinate) {
+    bool some = true;
+    for (std::size_t side = 0; side < 2; ++side) some = some && (!axis[side] || shared(*axis[side]) > 0);
+    if (some) sum += descend(level + 1);
+    for (std::size_t side = 0; side < 2; ++side)
+      if (axis[side]) axis[side]->index[side] += cut.stride[side];
+  }
+  for (std::size_t side = 0; side < 2; ++side)
+    if (axis[side]) {
+      axis[side]->index[side] -= cut.parts * cut.stride[side];
+      axis[side]->width[side] *= cut.parts;
+    }
   return sum;
 }
 
 std::int64_t Counting::total() {
   std::int64_t product = factor_;
+  if (by_digits(product)) return product;
+  for (const Axes& cut : cuts_)
+    if (cut.dim[0] != no_dim && cut.dim[1] != no_dim) join(cut.dim[0], cut.dim[1]);
+  for (Axis& axis : axes_)
+    for (std::size_t side = 0; side < 2; ++side) list_boundaries(axis, side);
+  product = factor_;
   for (std::size_t d = 0; d < axes_.size(); ++d) {
     const Axis& axis = axes_[d];
     const bool leads = std::ranges::none_of(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(d),
