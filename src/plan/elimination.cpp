@@ -245,6 +245,7 @@ public:
         continue;
       }
       std::vector<std::size_t> places;
+      places.reserve(sorted.size());
       for (int v : sorted)
         places.push_back(
             static_cast<std::size_t>(std::find(factor.scope.begin(), factor.scope.end(), v) - factor.scope.begin()));
@@ -371,7 +372,7 @@ Outside pass_back(const Bucket<Bytes>& bucket, const std::vector<Bytes>& beyond,
 }
 
 /// What an order takes first, whatever comes after.
-enum class First { smallest_table, least_work, least_growth };
+enum class First : std::uint8_t { smallest_table, least_work, least_growth };
 
 /// Goes on with the variable that looks best.
 class Ordering {
@@ -504,6 +505,7 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
   };
   std::vector<Decision> decisions;
   std::vector<Given<Cost>> given;
+  given.reserve(factors.size());
   for (const Factor& factor : factors) given.push_back({factor.scope, factor.table});
   BucketTree<Cost> tree(sizes, given, order);
   for (std::size_t i = 0; i < order.variables.size(); ++i) {
@@ -523,8 +525,8 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
   return minimum;
 }
 
-std::vector<std::vector<std::int64_t>> least_per_value(const std::vector<int>& sizes,
-                                                       const std::vector<Factor>& factors, const Order& order) {
+Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
+                      std::int64_t most) {
   BucketTree<Bytes> tree(sizes, in_bytes(factors), order);
   std::vector<Bucket<Bytes>> buckets;
   std::vector<Bytes> ends(order.variables.size());  // of buckets that nothing follows: their messages
@@ -535,9 +537,12 @@ std::vector<std::vector<std::int64_t>> least_per_value(const std::vector<int>& s
     if (buckets.back().scope.empty()) ends[i] = (*message.entry.table)[0];
     taken[i] = message.constant;
   }
-  std::vector<std::vector<Bytes>> least;
+  Least result{std::min(infinite_bytes, tree.rest() + tree.constant()), {}};
+  if (result.minimum > most) return result;
+  std::vector<std::vector<Bytes>>& least = result.per_value;
+  least.reserve(sizes.size());
   for (int size : sizes) least.emplace_back(size, infinite_bytes);
-  if (tree.rest() + tree.constant() >= infinite_bytes) return least;
+  if (result.minimum >= infinite_bytes) return result;
   struct Beyond {
     Tables<Bytes>::Entry entry;
     Bytes constant;
@@ -562,7 +567,7 @@ std::vector<std::vector<std::int64_t>> least_per_value(const std::vector<int>& s
       ++message;
     }
   }
-  return least;
+  return result;
 }
 
 } // namespace soybean::plan

@@ -26,6 +26,11 @@ Problem class_problem(const Setting& setting, const Rules& rules, const std::vec
   return make_problem(setting.model, costs, domain);
 }
 
+/// How many lists of so many options per cut there are.
+double all_of(std::size_t options, const Setting& setting) {
+  return std::pow(static_cast<double>(options), static_cast<double>(setting.costs.mesh().cuts.size()));
+}
+
 /// Classes of each variable, representatives of all that is to be searched.
 using Classes = std::vector<std::vector<Choices>>;
 
@@ -40,27 +45,34 @@ Classes select(const Problem& problem, const F& wanted) {
   return classes;
 }
 
-/// How many moves would have to be priced to search all members of the classes.
-double moves_of(const Setting& setting, const Rules& rules, const Classes& classes) {
+constexpr double few_moves = 3e4;   // looked at in less time than classes are
+constexpr double quick_moves = 3e5; // beyond, proofs go no farther than is enough
+
+/// How many moves would have to be priced to search so many values per variable.
+double moves_of(const Setting& setting, const Rules& rules, const std::vector<double>& values) {
   const Model& model = setting.model;
-  const Mesh& mesh = setting.costs.mesh();
-  std::vector<double> values;
-  for (const auto& list : classes) {
-    values.push_back(0);
-    for (const Choices& representative : list) values.back() += member_count(representative, mesh);
-  }
   std::map<std::pair<Shape, std::vector<tiling::Entry>>, double> alike; // moves of equal tensors are priced once
   for (std::size_t t = 0; t < model.graph->tensors.size(); ++t) {
     const graph::Tensor& tensor = model.graph->tensors[t];
     double tilings = tensor.producer == graph::none ? 0 : values[model.variable[tensor.producer]];
     for (graph::NodeId n : tensor.consumers) tilings += values[model.variable[n]];
-    const double stored = std::pow(static_cast<double>(rules.entries[t].size()), static_cast<double>(mesh.cuts.size()));
+    const double stored = all_of(rules.entries[t].size(), setting);
     double& moves = alike[{tensor.shape, rules.entries[t]}];
     moves = std::max(moves, tilings * stored);
   }
   double sum = 0;
   for (const auto& [key, moves] : alike) sum += moves;
   return sum;
+}
+
+double moves_of(const Setting& setting, const Rules& rules, const Classes& classes) {
+  std::vector<double> values;
+  values.reserve(classes.size());
+  for (const auto& list : classes) {
+    values.push_back(0);
+    for (const Choices& representative : list) values.back() += member_count(representative, setting.costs.mesh());
+  }
+  return moves_of(setting, rules, values);
 }
 
 /// The members of the classes, in the order in which rules list them.
@@ -89,47 +101,99 @@ Domain members_of(const Setting& setting, const Rules& rules, const Classes& cla
   return domain;
 }
 
+/// All that the rules allow, `also` included.
+Domain whole_domain(const Setting& setting, const Rules& rules, const std::vector<Choices>& also) {
+  Domain domain = make_domain(setting.model, rules, setting.costs.mesh(), setting.pins);
+  for (std::size_t v = 0; v < also.size(); ++v) {
+    std::vector<Choices>& list = domain.choices[v];
+    if (std::find(list.begin(), list.end(), also[v]) == list.end()) list.push_back(also[v]);
+    std::erase(domain.idle[v], also[v]);
+  }
+  return domain;
+}
+
+/// Searches classes in rounds. What is known grows with each: a plan, and what no plan is below.
+class Rounds {
+public:
+  Rounds(const Setting& setting, const Rules& rules, std::int64_t incumbent, std::string_view strategy,
+         const std::vector<Choices>& also)
+      : setting_(setting),
+        rules_(rules),
+        strategy_(strategy),
+        also_(also),
+        problem_(class_problem(setting, rules, also)),
+        limit_(incumbent) {}
+
+  Found run() {
+    // What a guess at the classes comes to limits how costly classes need be looked at.
+    const Solution guess = first_guess(problem_, {limit_, setting_.table_entries});
+    const auto guessed = [&](std::size_t v, std::size_t x) { return guess.assignment[v] == static_cast<int>(x); };
+    if (guess.found) look_at(select(problem_, guessed), limit_, false);
+    const Outlook outlook = plan::outlook(problem_, {limit_, setting_.table_entries});
+    if (outlook.bound > limit_) return {false, {}, never, true};
+    lowest_ = outlook.bound;
+    const auto below = [&](std::int64_t bytes) {
+      return select(problem_, [&](std::size_t v, std::size_t x) { return outlook.least[v][x] <= bytes; });
+    };
+    const auto moves_below = [&](std::int64_t bytes) { return moves_of(setting_, rules_, below(bytes)); };
+    // Most often the best plan is hardly above the bound and made of the few classes that come close to it.
+    const std::int64_t near = lowest_ + lowest_ / 1024;
+    const bool worth = strategy_ == "auto" || !best_.found || moves_below(near) <= quick_moves / 4;
+    if (moves_below(limit_) > few_moves && worth) look_at(below(near), limit_, false);
+    const bool quick = moves_below(limit_) <= (strategy_ == "auto" ? quick_moves : quick_moves / 4);
+    const std::int64_t goal = quick ? limit_ : enough(limit_);
+    if (lowest_ < goal && (quick || strategy_ == "auto")) prove(below(goal), goal);
+    best_.bound = best_.found ? std::min(lowest_, best_.plan.bytes) : lowest_;
+    best_.optimal = optimal_ || (best_.found && best_.bound == best_.plan.bytes);
+    return std::move(best_);
+  }
+
+private:
+  /// A plan of so many bytes is good enough where nothing is below what this returns.
+  static std::int64_t enough(std::int64_t bytes) { return bytes - bytes / 64; }
+
+  /// The best plan of the classes, if there is one at or below `limit`.
+  Found look_at(const Classes& classes, std::int64_t limit, bool thorough) {
+    if (!is_few(moves_of(setting_, rules_, classes))) return {};
+    Domain domain = members_of(setting_, rules_, classes, also_);
+    add_stored(setting_.model, rules_, setting_.costs.mesh(), setting_.pins, domain);
+    Found found = search(setting_, domain, limit, strategy_, thorough);
+    if (!found.found) return found;
+    best_ = found;
+    limit_ = best_.plan.bytes;
+    return found;
+  }
+
+  /// Raises what is proven towards `goal`; all plans below that are among the classes.
+  void prove(const Classes& classes, std::int64_t goal) {
+    const std::int64_t before = limit_;
+    const Found found = look_at(classes, goal, true);
+    if (found.bound == 0) return; // too much to look at
+    optimal_ = found.optimal && (found.found || goal == before);
+    lowest_ = std::max(lowest_, std::min(found.bound, goal));
+  }
+
+  const Setting& setting_;
+  const Rules& rules_;
+  std::string_view strategy_;
+  const std::vector<Choices>& also_;
+  const Problem problem_;
+  Found best_;
+  std::int64_t limit_;      ///< the best plan's bytes, or what plans have to be at or below
+  std::int64_t lowest_ = 0; ///< no plan is below
+  bool optimal_ = false;    ///< the best plan is; without one: there is none
+};
+
 } // namespace
 
 Found joint(const Setting& setting, const Rules& rules, std::int64_t incumbent, std::string_view strategy,
             const std::vector<Choices>& also) {
-  const Problem problem = class_problem(setting, rules, also);
-  Found best{false, {}, 0, false};
-  std::int64_t limit = incumbent, lowest = 0;        // what plans have to be below, what none is below
-  const auto look_at = [&](const Classes& classes) { // false: there is too much to see
-    if (!is_few(moves_of(setting, rules, classes))) return false;
-    Domain domain = members_of(setting, rules, classes, also);
-    add_stored(setting.model, rules, setting.costs.mesh(), setting.pins, domain);
-    // Named plans and those that are nearly proven are not worth a long search.
-    const bool enough = lowest == 0 || (best.found && (strategy != "auto" || limit - lowest <= lowest / 64));
-    Found found = search(setting, domain, limit, strategy, !enough);
-    best.bound = found.bound;
-    best.optimal = found.optimal;
-    if (found.found) {
-      best = std::move(found);
-      limit = best.plan.bytes;
-    }
-    return true;
-  };
-  // What a guess at the classes comes to limits how costly classes need be looked at.
-  const Solution guess = first_guess(problem, {incumbent, setting.table_entries});
-  if (guess.found)
-    look_at(select(problem, [&](std::size_t v, std::size_t x) { return guess.assignment[v] == static_cast<int>(x); }));
-  const Outlook classes = outlook(problem, {limit, setting.table_entries});
-  if (classes.bound > limit) return {false, {}, never, true};
-  // Most often the best plan is hardly above the bound and made of the few classes that come close to it.
-  lowest = classes.bound;
-  best.optimal = false;
-  for (const std::int64_t cap : {lowest + lowest / 1024, lowest + lowest / 8, never}) {
-    const std::int64_t within = std::min(cap, limit); // all plans of so many bytes are in the domain
-    if (!look_at(select(problem, [&](std::size_t v, std::size_t x) { return classes.least[v][x] <= within; }))) break;
-    lowest = std::max(lowest, std::min(best.bound, within));
-    const bool exact = best.optimal;
-    best.optimal = exact && limit <= within && (best.found || limit == incumbent);
-    if (best.optimal || !exact || within == limit) break;
-  }
-  best.bound = best.found ? std::min(lowest, limit) : lowest;
-  return best;
+  std::vector<double> values;
+  values.reserve(rules.choices.size());
+  for (const auto& choices : rules.choices) values.push_back(all_of(choices.size(), setting));
+  if (moves_of(setting, rules, values) <= few_moves)
+    return search(setting, whole_domain(setting, rules, also), incumbent, strategy);
+  return Rounds(setting, rules, incumbent, strategy, also).run();
 }
 
 } // namespace soybean::plan

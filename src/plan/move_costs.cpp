@@ -4,62 +4,89 @@
 #include "plan/classes.hpp"
 #include "tiling/redistribution.hpp"
 
-#include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace soybean::plan {
 
 using tiling::Tiling;
 
-/// Elements moved are proportional to the extent of a dim that the cuts divide evenly: replaces such extents by the
-/// smallest that do the same and returns the factor. A dim neither tiling splits matters only on the way out of a
-/// partial tiling.
-std::int64_t MoveCosts::reduce(Key& key) const {
-  const std::int64_t ranks = tiling::ranks(mesh_);
-  std::vector<char> split(key.shape.size(), tiling::has_partial(key.from) ? 1 : 0), even(key.shape.size(), 1);
-  const auto look = [&](const Tiling& tiling) {
-    for (const tiling::Entry& entry : tiling) {
-      if (entry.kind != tiling::Kind::split) continue;
-      split[entry.dim] = 1;
-      if (entry.unit != 1) even[entry.dim] = 0;
-    }
-  };
-  look(key.from);
-  for (const Tiling& tiling : key.to) look(tiling);
-  std::int64_t factor = 1;
-  for (std::size_t d = 0; d < key.shape.size(); ++d) {
-    const std::int64_t least = split[d] ? ranks : 1;
-    if (!even[d] || key.shape[d] % (least * key.units[d]) != 0) continue;
-    factor *= key.shape[d] / least;
-    key.shape[d] = least;
-    key.units[d] = 1;
-  }
-  return factor;
+namespace {
+
+/// Appends the bytes of a number that says what elements depend on.
+void append(std::string& key, std::int64_t number) {
+  std::array<char, sizeof number> bytes;
+  std::memcpy(bytes.data(), &number, sizeof number);
+  key.append(bytes.data(), bytes.size());
 }
 
-std::vector<std::int64_t> MoveCosts::table(const graph::Tensor& tensor, const std::vector<Tiling>& from,
-                                           const std::vector<Tiling>& to) {
-  std::vector<std::int64_t> table;
-  table.reserve(from.size() * to.size());
-  for (const Tiling& begin : from) {
-    Key key{tensor.shape, tensor.units, begin, to};
-    const std::int64_t factor = reduce(key);
-    auto row = rows_.find(key);
-    if (row == rows_.end()) {
-      std::vector<std::int64_t> elements;
-      elements.reserve(to.size());
-      for (const Tiling& end : to)
-        elements.push_back(detail_ == Detail::classes
-                               ? least_moved(mesh_, key.shape, begin, end)
-                               : tiling::elements_moved(mesh_, {key.shape, key.units}, begin, end));
-      row = rows_.emplace(std::move(key), std::move(elements)).first;
-    }
-    for (std::int64_t elements : row->second) table.push_back(elements * factor);
+void append(std::string& key, const Shape& shape, const Shape& units) {
+  key.push_back(static_cast<char>(shape.size()));
+  for (std::int64_t extent : shape) append(key, extent);
+  for (std::int64_t unit : units) append(key, unit);
+}
+
+void append(std::string& key, const Tiling& tiling) {
+  for (const tiling::Entry& entry : tiling) {
+    key.push_back(static_cast<char>(entry.kind));
+    key.push_back(static_cast<char>(entry.dim));
+    if (entry.unit > 1) append(key, entry.unit);
+    key.push_back(entry.unit > 1 ? 'u' : '1'); // so that keys of different tilings differ from behind
   }
+}
+
+} // namespace
+
+/// Elements moved are proportional to the extent of a dim that the cuts divide evenly: such extents are replaced by the
+/// smallest that do the same. A dim neither tiling splits matters only on the way out of a partial tiling.
+std::int64_t MoveCosts::moved(const graph::Tensor& tensor, const Tiling& from, const Tiling& to) {
+  if (from == to) return 0;
+  const std::size_t dims = tensor.shape.size();
+  std::uint64_t split = tiling::has_partial(from) ? ~std::uint64_t{0} : 0, uneven = 0;
+  for (const Tiling* tiling : {&from, &to})
+    for (const tiling::Entry& entry : *tiling) {
+      if (entry.kind != tiling::Kind::split) continue;
+      split |= std::uint64_t{1} << entry.dim;
+      if (entry.unit != 1) uneven |= std::uint64_t{1} << entry.dim;
+    }
+  Shape shape = tensor.shape, units = tensor.units;
+  std::int64_t factor = 1;
+  for (std::size_t d = 0; d < dims; ++d) {
+    const std::int64_t least = (split >> d & 1) != 0 ? ranks_ : 1;
+    if ((uneven >> d & 1) != 0 || shape[d] % (least * units[d]) != 0) continue;
+    factor *= shape[d] / least;
+    shape[d] = least;
+    units[d] = 1;
+  }
+  key_.clear();
+  append(key_, shape, units);
+  append(key_, from);
+  append(key_, to);
+  const auto [known, fresh] = known_.try_emplace(key_, 0);
+  if (fresh)
+    known->second = detail_ == Detail::classes ? least_moved(mesh_, shape, from, to)
+                                               : tiling::elements_moved(mesh_, {shape, units}, from, to);
+  return known->second * factor;
+}
+
+const std::vector<std::int64_t>& MoveCosts::table(const graph::Tensor& tensor, const std::vector<Tiling>& from,
+                                                  const std::vector<Tiling>& to) {
+  std::string key;
+  append(key, tensor.shape, tensor.units);
+  append(key, static_cast<std::int64_t>(from.size()));
+  for (const Tiling& tiling : from) append(key, tiling);
+  for (const Tiling& tiling : to) append(key, tiling);
+  const auto [known, fresh] = tables_.try_emplace(std::move(key));
+  std::vector<std::int64_t>& table = known->second;
+  if (!fresh) return table;
+  table.reserve(from.size() * to.size());
+  for (const Tiling& begin : from)
+    for (const Tiling& end : to) table.push_back(moved(tensor, begin, end));
   return table;
 }
 
 std::int64_t largest_block_bytes(const graph::Tensor& tensor, const Tiling& tiling, const tiling::Mesh& mesh) {
-  // Dims are split by different cuts, so some rank has the largest range of every dim.
+  // The last block of a dim is its largest, and the last rank has that of every dim.
   std::int64_t elements = 1;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     std::int64_t parts = 1, unit = 1;
@@ -68,12 +95,8 @@ std::int64_t largest_block_bytes(const graph::Tensor& tensor, const Tiling& tili
         parts *= mesh.cuts[cut];
         unit = tiling[cut].unit;
       }
-    std::int64_t largest = 0;
-    for (std::int64_t j = 0; j < parts; ++j) {
-      const tiling::Range range = tiling::block_range(tensor.shape[d], unit, parts, j);
-      largest = std::max(largest, range.end - range.begin);
-    }
-    elements *= largest;
+    const tiling::Range largest = tiling::block_range(tensor.shape[d], unit, parts, parts - 1);
+    elements *= largest.end - largest.begin;
   }
   return elements * size_of(tensor.dtype);
 }

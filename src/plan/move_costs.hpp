@@ -7,7 +7,8 @@
 #include "tiling/tiling.hpp"
 
 #include <cstdint>
-#include <map>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace soybean::plan {
@@ -19,28 +20,27 @@ enum class Detail : std::uint8_t {
 
 class MoveCosts {
 public:
-  explicit MoveCosts(tiling::Mesh mesh, Detail detail = Detail::exact) : mesh_(std::move(mesh)), detail_(detail) {}
+  explicit MoveCosts(tiling::Mesh mesh, Detail detail = Detail::exact)
+      : mesh_(std::move(mesh)), ranks_(tiling::ranks(mesh_)), detail_(detail) {}
 
   const tiling::Mesh& mesh() const { return mesh_; }
   Detail detail() const { return detail_; }
 
   /// Elements all ranks together receive for each pair: result[i * to.size() + j] for from[i] → to[j]. Targets are
   /// partial-free.
-  std::vector<std::int64_t> table(const graph::Tensor& tensor, const std::vector<tiling::Tiling>& from,
-                                  const std::vector<tiling::Tiling>& to);
+  const std::vector<std::int64_t>& table(const graph::Tensor& tensor, const std::vector<tiling::Tiling>& from,
+                                         const std::vector<tiling::Tiling>& to);
 
 private:
-  struct Key {
-    Shape shape, units;
-    tiling::Tiling from;
-    std::vector<tiling::Tiling> to;
-    auto operator<=>(const Key&) const = default;
-  };
-  std::int64_t reduce(Key& key) const;
+  std::int64_t moved(const graph::Tensor& tensor, const tiling::Tiling& from, const tiling::Tiling& to);
 
   tiling::Mesh mesh_;
+  std::int64_t ranks_;
   Detail detail_;
-  std::map<Key, std::vector<std::int64_t>> rows_;
+  // By all that they depend on, as bytes.
+  std::unordered_map<std::string, std::int64_t> known_;
+  std::unordered_map<std::string, std::vector<std::int64_t>> tables_;
+  std::string key_; ///< of the move at hand
 };
 
 /// Bytes of the largest block any rank holds of the tensor.

@@ -42,6 +42,7 @@ Found best_named(const Setting& setting, std::map<std::string, std::int64_t>& by
 
 std::vector<Choices> choices_of(const Model& model, const Plan& plan) {
   std::vector<Choices> choices;
+  choices.reserve(model.members.size());
   for (const auto& members : model.members) choices.push_back(plan.choices[members[0]]);
   return choices;
 }
@@ -68,13 +69,14 @@ Found automatic(const Setting& setting, std::map<std::string, std::int64_t>& oth
   const Rules rules = make_rules(setting.model, "auto");
   Found known = best_named(setting, others);
   Found best = optimal(setting, rules, known);
-  if (best.found) return as_auto(std::move(best), best.bound);
+  const std::int64_t bound = best.bound;
+  if (best.found) return as_auto(std::move(best), bound);
   RawTilings raw;
   Found found = cut_by_cut(setting, rules, "auto", raw);
   if (found.found && tiling::ranks(setting.costs.mesh()) <= most_ranks_improved)
     improve(setting, rules, found, std::move(raw));
   if (!found.found || (known.found && known.plan.bytes < found.plan.bytes)) found = std::move(known);
-  return found.found ? as_auto(std::move(found), best.bound) : found;
+  return found.found ? as_auto(std::move(found), bound) : found;
 }
 
 } // namespace

@@ -29,6 +29,7 @@ bool same_tilings(const ValueTilings& a, const ValueTilings& b) {
 template<class List>
 void pick(List& list, const std::vector<int>& indices) {
   List picked;
+  picked.reserve(indices.size());
   for (int i : indices) picked.push_back(std::move(list[i]));
   list = std::move(picked);
 }
@@ -187,6 +188,7 @@ private:
     }
     for (const Place& use : uses_[t]) {
       std::vector<std::int32_t> column;
+      column.reserve(problem_.values[use.variable].size());
       for (std::size_t x = 0; x < problem_.values[use.variable].size(); ++x)
         column.push_back(intern(term, needed(use, x)));
       auto& columns = links[use.variable].needed;
@@ -219,7 +221,7 @@ private:
     for (const Link& link : term.links) {
       for (std::int32_t id : link.produced) is_produced[id] = 1;
       for (const auto& column : link.needed)
-        for (std::int32_t id : column) is_needed[id] = !tiling::has_partial(term.tilings[id]);
+        for (std::int32_t id : column) is_needed[id] = tiling::has_partial(term.tilings[id]) ? 0 : 1;
     }
     term.from.assign(count * stored, never);
     term.to.assign(count * stored, never);
@@ -229,10 +231,9 @@ private:
       if (is_produced[i]) made.push_back(term.tilings[i]);
       if (is_needed[i]) wanted.push_back(term.tilings[i]);
     }
-    const std::vector<std::int64_t> in =
-        free ? std::vector<std::int64_t>() : costs_.table(tensor, made, term.candidates);
-    const std::vector<std::int64_t> out =
-        free ? std::vector<std::int64_t>(wanted.size(), 0) : costs_.table(tensor, term.candidates, wanted);
+    const std::vector<std::int64_t> nothing(free ? wanted.size() : 0, 0);
+    const std::vector<std::int64_t>& in = free ? nothing : costs_.table(tensor, made, term.candidates);
+    const std::vector<std::int64_t>& out = free ? nothing : costs_.table(tensor, term.candidates, wanted);
     for (std::size_t i = 0, a = 0, b = 0; i < count; ++i) {
       for (std::size_t s = 0; s < stored; ++s) {
         if (is_produced[i]) term.from[i * stored + s] = in[a * stored + s] * size;

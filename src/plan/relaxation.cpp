@@ -52,16 +52,20 @@ public:
   /// tensor in several tilings at once.
   bool outcomes(const std::vector<std::vector<int>>& alive, std::int64_t slack, std::size_t most,
                 std::vector<Outcome>& result) {
-    slack_ = slack;
     for (std::size_t i : consumers_)
       if (links_[i]->needed.size() > 1) return false;
+    slack_ = slack;
+    const std::vector<std::vector<std::int32_t>> all = copies_; // more may come into question again
     levels_.resize((consumers_.size() + 1) * consumers_.size());
     for (std::size_t s : stored_) {
       if (!make(s, alive) || !price(s, alive)) continue;
       std::copy(base_.begin(), base_.end(), levels_.begin());
       Outcome outcome{static_cast<int>(s), {}};
-      if (!add_outcomes(outcome, 0, 0, most, result)) return false;
+      if (add_outcomes(outcome, 0, 0, most, result)) continue;
+      copies_ = all;
+      return false;
     }
+    copies_ = all;
     return true;
   }
 
@@ -351,12 +355,19 @@ public:
   std::int64_t bound() const { return total_; }
   const std::vector<std::vector<int>>& values() const { return alive_; }
   std::int64_t bound(int variable, int value) const { return bounds_[variable][value]; }
-  Outcomes outcomes() {
+  std::vector<std::vector<int>> values(std::int64_t bytes) const {
+    std::vector<std::vector<int>> within = alive_;
+    for (std::size_t v = 0; v < within.size(); ++v)
+      std::erase_if(within[v], [&](int x) { return bounds_[v][x] > bytes; });
+    return within;
+  }
+  Outcomes outcomes(std::int64_t bytes) {
+    const std::vector<std::vector<int>> within = values(bytes);
     Outcomes all;
     for (int star : star_of_) {
       std::vector<Outcome> list;
       if (star < 0) list.push_back({0, {}}); // as it is read
-      const bool few = star < 0 || stars_[star].outcomes(alive_, limit_ - total_, most_outcomes, list);
+      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, bytes) - total_, most_outcomes, list);
       all.push_back(few ? std::optional(std::move(list)) : std::nullopt);
     }
     return all;
@@ -479,8 +490,11 @@ std::int64_t Relaxation::bound() const {
 const std::vector<std::vector<int>>& Relaxation::values() const {
   return sweeper_->values();
 }
-Outcomes Relaxation::outcomes() {
-  return sweeper_->outcomes();
+std::vector<std::vector<int>> Relaxation::values(std::int64_t bytes) const {
+  return sweeper_->values(bytes);
+}
+Outcomes Relaxation::outcomes(std::int64_t bytes) {
+  return sweeper_->outcomes(bytes);
 }
 std::int64_t Relaxation::bound(int variable, int value) const {
   return sweeper_->bound(variable, value);

@@ -35,8 +35,11 @@ public:
   const std::vector<std::vector<int>>& values() const;
   /// No plan in which the variable has that value moves fewer bytes.
   std::int64_t bound(int variable, int value) const;
-  /// Per term the outcomes that could be part of a plan wanted; nothing where there are too many to tell them apart.
-  Outcomes outcomes();
+  /// Those that could be part of a plan of at most so many bytes.
+  std::vector<std::vector<int>> values(std::int64_t bytes) const;
+  /// Per term the outcomes that could be part of a plan of at most so many bytes; nothing where there are too many to
+  /// tell them apart.
+  Outcomes outcomes(std::int64_t bytes);
 
 private:
   class Sweeper;

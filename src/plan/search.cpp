@@ -54,7 +54,7 @@ std::size_t widest(const std::vector<std::vector<int>>& keep) {
 
 /// The best plan among the most promising values: as many as the cap and `work` allow.
 Solution beam(const Problem& problem, Relaxation& relaxation, const Limits& limits, double work) {
-  const Outcomes outcomes = relaxation.outcomes();
+  const Outcomes outcomes = relaxation.outcomes(limits.incumbent);
   for (std::size_t width = widest(relaxation.values()); width > 0; width = width * 3 / 4) {
     const Factors factors(problem, most_promising(relaxation, width), outcomes, limits.whole_entries);
     const Order order = factors.order();
@@ -94,7 +94,7 @@ int best_to_fix(const Problem& problem, Relaxation& relaxation, const Limits& li
     if (alive[v].size() > 1) open.push_back(static_cast<int>(v));
   std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return around[a] > around[b]; });
   open.resize(std::min(open.size(), most_tried));
-  const Outcomes outcomes = relaxation.outcomes();
+  const Outcomes outcomes = relaxation.outcomes(limits.incumbent);
   int best = -1;
   double least = 0;
   for (int v : open) {
@@ -139,13 +139,6 @@ void branch(const Problem& problem, Relaxation& relaxation, const Limits& limits
   best.bound = std::max(best.bound, std::min(bound, std::min(best.bytes, limits.incumbent)));
 }
 
-/// Whether a problem is small enough, as it is or after some sweeps, to be eliminated.
-struct Narrowed {
-  bool none = false;              ///< nothing is as cheap as the incumbent
-  std::optional<Factors> factors; ///< of what is left, if it is small enough
-  Order order;
-};
-
 /// Fewer where each takes long.
 int useful_sweeps(const Problem& problem) {
   double work = 0; // of one
@@ -157,51 +150,117 @@ int useful_sweeps(const Problem& problem) {
   return static_cast<int>(std::clamp<double>(most_work_of_sweeps / work, enough_sweeps, most_sweeps));
 }
 
-/// Sweeps until elimination of what is left is easy, or no further sweep helps. `best`, if given, becomes a plan found
-/// on the way, and what is not as cheap is excluded.
-Narrowed narrow(const Problem& problem, const Limits& limits, Relaxation& relaxation, Solution* best = nullptr) {
-  const double easy = limits.easy_work * static_cast<double>(problem.terms.size());
-  const int last = limits.thorough ? useful_sweeps(problem) : few_sweeps;
-  Narrowed result;
-  std::int64_t before = 0;
-  for (int sweeps = 0;; ++sweeps) {
-    const std::int64_t gain = relaxation.bound() - before;
-    const std::int64_t slack = std::min(limits.incumbent, best == nullptr ? never : best->bytes) - relaxation.bound();
-    const bool settled = sweeps == last || (sweeps > 2 && gain <= std::min(relaxation.bound() / 4096, slack / 32));
-    result.factors.emplace(problem, relaxation.values(), relaxation.outcomes(), limits.whole_entries);
-    result.order = result.factors->order();
-    const bool small = fits(result.order, limits.table_entries);
-    if (small && (result.order.work <= easy * std::max(sweeps, 1) || (settled && limits.thorough))) return result;
-    if (settled) break;
-    if (sweeps == 2 && best != nullptr) {
-      *best = beam(problem, relaxation, limits, easy); // a plan close to the bound lets it exclude more
-      if (best->found) relaxation.lower_limit(best->bytes);
-    }
-    before = relaxation.bound();
-    relaxation.sweep();
-    result.none = relaxation.bound() >= never;
-    if (result.none) break;
+/// A part of a problem that is small enough to be eliminated: all plans of at most `cap` bytes.
+struct Part {
+  std::int64_t cap;
+  Factors factors;
+  Order order;
+};
+
+/// Sweeps until so much is excluded that what is left, or what can be part of the cheaper half of it, is small. Each
+/// such part is handed out; where the best plan is not in it, the next one is larger.
+class Narrowing {
+public:
+  Narrowing(const Problem& problem, const Limits& limits)
+      : problem_(problem),
+        limits_(limits),
+        relaxation_(problem, limits.incumbent),
+        easy_(limits.easy_work * static_cast<double>(problem.terms.size())),
+        last_(limits.thorough ? useful_sweeps(problem) : few_sweeps),
+        proven_(-1) {}
+
+  Relaxation& relaxation() { return relaxation_; }
+  /// No plan moves fewer bytes, as far as is known; `never`: none is as cheap as the incumbent or the best plan.
+  std::int64_t bound() const { return std::max(proven_ + 1, relaxation_.bound()); }
+  bool none() const { return bound() > limit(); }
+  const Solution& best() const { return best_; }
+  /// Takes the best plan of a part, which is above its cap.
+  void learn(Solution solution, std::int64_t cap) {
+    proven_ = cap;
+    take(std::move(solution));
   }
-  result.factors.reset();
-  return result;
-}
+  /// The same where plans are of no use but for what they cost.
+  void learn(std::int64_t bytes, std::int64_t cap) {
+    proven_ = cap;
+    enough_ = std::min(enough_, bytes);
+  }
+
+  /// Nothing: no part is small enough, or nothing is left (`none`). `with_plan`: looks for a plan on the way, so that
+  /// more can be excluded.
+  std::optional<Part> next(bool with_plan) {
+    for (; !none(); sweep()) {
+      const std::int64_t gain = relaxation_.bound() - before_, slack = limit() - relaxation_.bound();
+      const bool settled =
+          sweeps_ >= last_ || (sweeps_ > 2 && gain <= std::min(relaxation_.bound() / 4096, slack / 32));
+      if (std::optional<Part> part = small_part(settled && limits_.thorough, gain)) return part;
+      if (settled) break;
+      if (sweeps_ == 2 && with_plan) take(beam(problem_, relaxation_, limits_, easy_));
+    }
+    return {};
+  }
+
+private:
+  std::int64_t limit() const { return std::min(limits_.incumbent, best_.bytes); }
+
+  void take(Solution solution) {
+    if (!solution.found || solution.bytes >= best_.bytes) return;
+    best_ = std::move(solution);
+    relaxation_.lower_limit(best_.bytes);
+  }
+
+  void sweep() {
+    before_ = relaxation_.bound();
+    relaxation_.sweep();
+    ++sweeps_;
+  }
+
+  /// All that is left, or else what is known to hold the best plan, or else all below a cap that is closer to the
+  /// bound; but not so close that the next sweep would be expected to exceed it.
+  std::optional<Part> small_part(bool any, std::int64_t gain) {
+    const std::int64_t bound = relaxation_.bound(), slack = limit() - bound;
+    for (std::int64_t share = 1; share <= (sweeps_ < 2 ? 1 : 4); share *= 2) {
+      const bool known = share > 1 && enough_ < limit();
+      const std::int64_t cap = known ? enough_ : bound + slack / share;
+      if (cap <= proven_ || (share > 1 && !known && slack / share <= gain)) break;
+      Factors factors(problem_, relaxation_.values(cap), relaxation_.outcomes(cap), limits_.whole_entries);
+      Order order = factors.order();
+      if (!fits(order, limits_.table_entries)) continue;
+      if (order.work <= easy_ * std::max(sweeps_, 1) || (any && share == 1))
+        return Part{cap, std::move(factors), std::move(order)};
+      if (known) break;
+    }
+    return {};
+  }
+
+  const Problem& problem_;
+  Limits limits_;
+  Relaxation relaxation_;
+  double easy_;
+  int sweeps_ = 0, last_;
+  std::int64_t before_ = 0;     ///< the relaxation's bound before the last sweep
+  std::int64_t proven_;         ///< there is no plan of so many bytes
+  std::int64_t enough_ = never; ///< there is one of so many
+  Solution best_;
+};
 
 Solution search(const Problem& problem, const Limits& limits, int& branches) {
   if (!problem.feasible) return none_as_cheap();
-  Relaxation relaxation(problem, limits.incumbent);
-  Solution best;
-  const Narrowed narrowed = narrow(problem, limits, relaxation, &best);
-  if (narrowed.none) return none_as_cheap();
-  if (narrowed.factors) return proven(minimise(*narrowed.factors, narrowed.order), limits.incumbent);
-  if (!limits.thorough) {
-    best.found = best.found && best.bytes <= limits.incumbent;
-    best.bound = std::min(relaxation.bound(), std::min(best.bytes, limits.incumbent));
-    return best;
+  Narrowing narrowing(problem, limits);
+  while (const std::optional<Part> part = narrowing.next(true)) {
+    Solution solution = minimise(part->factors, part->order);
+    if (solution.found && solution.bytes <= part->cap) return proven(std::move(solution), limits.incumbent);
+    narrowing.learn(std::move(solution), part->cap);
   }
-  Solution wide = beam(problem, relaxation, limits, 1e300);
-  if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
-  best.bound = std::min(relaxation.bound(), std::min(best.bytes, limits.incumbent));
-  if (best.bound < std::min(best.bytes, limits.incumbent)) branch(problem, relaxation, limits, branches, best);
+  Solution best = narrowing.best();
+  if (narrowing.none()) return best.found ? proven(std::move(best), limits.incumbent) : none_as_cheap();
+  Relaxation& relaxation = narrowing.relaxation();
+  if (limits.thorough) {
+    Solution wide = beam(problem, relaxation, limits, 1e300);
+    if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
+  }
+  best.bound = std::min(narrowing.bound(), std::min(best.bytes, limits.incumbent));
+  if (limits.thorough && best.bound < std::min(best.bytes, limits.incumbent))
+    branch(problem, relaxation, limits, branches, best);
   best.found = best.found && best.bytes <= limits.incumbent;
   best.optimal = best.found && best.bound == best.bytes;
   return best;
@@ -226,20 +285,27 @@ Outlook outlook(const Problem& problem, const Limits& limits) {
   Outlook result{never, false, {}};
   for (const auto& values : problem.values) result.least.emplace_back(values.size(), never);
   if (!problem.feasible) return result;
-  Relaxation relaxation(problem, limits.incumbent);
-  const Narrowed narrowed = narrow(problem, limits, relaxation);
-  if (narrowed.none) return result;
-  const std::vector<std::vector<int>>& keep = relaxation.values();
-  std::vector<std::vector<std::int64_t>> least;
-  if (narrowed.factors) least = least_per_value(narrowed.factors->sizes(), narrowed.factors->tables(), narrowed.order);
+  Narrowing narrowing(problem, limits);
+  Least least;
+  std::vector<std::vector<int>> keep;
+  while (const std::optional<Part> part = narrowing.next(false)) {
+    least = least_per_value(part->factors.sizes(), part->factors.tables(), part->order, part->cap);
+    keep = part->factors.values();
+    result.bound = least.minimum;
+    result.exact = result.bound <= part->cap;
+    if (result.exact) break;
+    narrowing.learn(result.bound, part->cap);
+  }
+  if (narrowing.none()) return {never, false, std::move(result.least)};
+  const Relaxation& relaxation = narrowing.relaxation();
+  if (!result.exact) result.bound = narrowing.bound();
+  for (std::size_t v = 0; v < problem.values.size(); ++v)
+    for (int x : relaxation.values()[v])
+      result.least[v][x] = std::max(narrowing.bound(), relaxation.bound(static_cast<int>(v), x));
+  if (!result.exact) return result;
   for (std::size_t v = 0; v < keep.size(); ++v)
-    for (std::size_t x = 0; x < keep[v].size(); ++x) {
-      std::int64_t& bytes = result.least[v][keep[v][x]];
-      bytes = narrowed.factors ? least[v][x] : relaxation.bound(static_cast<int>(v), keep[v][x]);
-      result.bound = std::min(result.bound, bytes);
-    }
-  result.exact = narrowed.factors && result.bound < never;
-  if (!narrowed.factors) result.bound = relaxation.bound();
+    for (std::size_t x = 0; x < keep[v].size(); ++x)
+      result.least[v][keep[v][x]] = std::max(result.bound, least.per_value[v][x]);
   return result;
 }
 

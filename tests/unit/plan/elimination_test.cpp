@@ -98,7 +98,7 @@ TEST(Elimination, fewest_bytes_with_each_value_are_what_trying_everything_finds)
   int feasible = 0, infeasible = 0;
   for (int trial = 0; trial < 200; ++trial) {
     const Sum sum = random_sum(random);
-    const auto least = least_per_value(sum.sizes, sum.factors, order_of(sum));
+    const auto least = least_per_value(sum.sizes, sum.factors, order_of(sum)).per_value;
 
     ASSERT_EQ(least.size(), sum.sizes.size());
     for (std::size_t v = 0; v < least.size(); ++v) {
