@@ -101,23 +101,24 @@ void print_json(const Job& job, const std::vector<Costed>& plans, double seconds
     report.plans.push_back({.plan = costed.plan,
                             .peak_memory = costed.peak_memory(),
                             .seconds = costed.step ? std::optional(costed.step->seconds) : std::nullopt});
-  if (plans[0].step) {
-    report.machine = job.setting->machine.name;
-    report.time = simulate::figures(*plans[0].step, job.config.data.batch);
+  if (const explain::Subject subject = job.subject(); subject.setting != nullptr) {
+    const simulate::Step& step = explain::predicted(plans[0].step);
+    report.machine = subject.setting->machine.name;
+    report.time = simulate::figures(step, job.config.data.batch);
     for (const Costed& other : plans)
       if (other.plan.strategy == "data")
-        report.time.emplace_back("speedup_over_data", other.step->seconds / plans[0].step->seconds);
+        report.time.emplace_back("speedup_over_data", explain::predicted(other.step).seconds / step.seconds);
   }
   fmt::print("{}", plan::to_json(job.graph, report));
 }
 
 /// `layers`: with where the time goes in each.
-void print_prediction(const Job& job, const Costed& costed, bool layers) {
+void print_prediction(const Job& job, const machine::Setting& setting, const Costed& costed, bool layers) {
   const Costed data = cost(job.subject(), app::named_plan(job, costed.plan, "data"));
-  const machine::Setting& setting = *job.setting;
+  const simulate::Step &step = explain::predicted(costed.step), &data_step = explain::predicted(data.step);
   const std::int64_t batch = job.config.data.batch, needed = costed.peak_memory(), there = setting.machine.memory;
-  fmt::print("\n{}", layers ? simulate::report(setting, job.graph, batch, *costed.step, *data.step)
-                            : simulate::summary(setting, batch, *costed.step, *data.step));
+  fmt::print("\n{}", layers ? simulate::report(setting, job.graph, batch, step, data_step)
+                            : simulate::summary(setting, batch, step, data_step));
   fmt::print("  buffers of the fullest rank take {} of the machine's {}{}\n", plan::bytes_text(needed),
              plan::bytes_text(there), needed > there ? ": they do not fit" : "");
 }
@@ -236,7 +237,7 @@ void plan_once(const CommandLine& line, const machine::Machine* machine) {
              line.compare ? explain::layer_table(subject, costed)
                           : plan::report(job.graph, costed.plan, subject.pinned),
              frontend::shapes_note(job.graph));
-  if (machine) print_prediction(job, costed, !line.compare);
+  if (subject.setting) print_prediction(job, *subject.setting, costed, !line.compare);
   std::vector<Costed> plans;
   if (line.compare || !line.report.empty()) plans = all_strategies(job, costed);
   if (line.compare) fmt::print("\n{}", explain::strategy_table(subject, plans));

@@ -1,5 +1,6 @@
 #include "explain/costed.hpp"
 
+#include "base/error.hpp"
 #include "plan/words.hpp"
 
 #include <fmt/format.h>
@@ -33,8 +34,9 @@ std::vector<double> transfers_by_level(const Subject& subject, const program::Pr
 }
 
 std::vector<Share> shares_of_time(const Subject& subject, const Costed& costed) {
-  const simulate::Step& step = *costed.step;
+  const simulate::Step& step = predicted(costed.step);
   std::vector<Share> shares;
+  shares.reserve(subject.graph.layers.size());
   for (std::size_t layer = 0; layer < subject.graph.layers.size(); ++layer)
     shares.emplace_back(subject.graph.layers[layer].name, step.layers[layer].computing + step.layers[layer].packing);
   if (step.transferring <= 0) return shares;
@@ -59,10 +61,16 @@ Costed cost(const Subject& subject, plan::Plan plan) {
   return costed;
 }
 
+const simulate::Step& predicted(const std::optional<simulate::Step>& step) {
+  if (!step) throw Bug("a step's time is asked for without a machine");
+  return *step;
+}
+
 std::string bottleneck(const Subject& subject, const Costed& costed) {
   if (costed.step) return largest(shares_of_time(subject, costed), costed.step->seconds);
   const std::vector<std::int64_t> bytes = plan::bytes_by_layer(subject.graph, costed.plan);
   std::vector<Share> shares;
+  shares.reserve(bytes.size());
   for (std::size_t layer = 0; layer < bytes.size(); ++layer)
     shares.emplace_back(subject.graph.layers[layer].name, static_cast<double>(bytes[layer]));
   return largest(shares, static_cast<double>(costed.plan.bytes));

@@ -33,6 +33,9 @@ struct Costed {
 
 Costed cost(const Subject& subject, plan::Plan plan);
 
+/// The step that is there where the subject has a machine; throws Bug where it is not.
+const simulate::Step& predicted(const std::optional<simulate::Step>& step);
+
 /// What takes most of a step: with a machine the layer that is computed longest or the link that is waited for longest,
 /// "waiting for NIC 45 %"; without one the layer whose tensors move most, "fc6 31 %".
 std::string bottleneck(const Subject& subject, const Costed& costed);

@@ -1,6 +1,7 @@
 #include "explain/sweep.hpp"
 
 #include "base/error.hpp"
+#include "explain/costed.hpp"
 #include "plan/words.hpp"
 #include "simulate/report.hpp"
 
@@ -24,7 +25,7 @@ std::optional<int> read_count(std::string_view text) {
 }
 
 double rate(const SweepPoint& point) {
-  return static_cast<double>(point.batch) / point.plans[0].step->seconds;
+  return static_cast<double>(point.batch) / predicted(point.plans[0].step).seconds;
 }
 
 double efficiency(const SweepPoint& point, const SweepPoint& first) {
@@ -39,7 +40,7 @@ std::string ratio(const SweepPoint& point, std::size_t plan) {
 }
 
 double speed_up(const SweepPoint& point) {
-  return point.plans[1].step->seconds / point.plans[0].step->seconds;
+  return predicted(point.plans[1].step).seconds / predicted(point.plans[0].step).seconds;
 }
 
 std::string csv_times(const simulate::Step& step) {
@@ -64,13 +65,14 @@ std::string sweep_row(const SweepPoint& point, const SweepPoint& first) {
     return fmt::format("{:>7} {:>8}  {:>12} {:>12} {:>12}  {:>8} {:>8}  {:>7.2f} s  {}\n", point.ranks, point.batch,
                        plan::bytes_text(chosen.bytes), plan::bytes_text(data.bytes), plan::bytes_text(model.bytes),
                        ratio(point, 1), ratio(point, 2), point.planning_seconds, point.status);
-  return fmt::format("{:>7} {:>8}  {:>10} {:>12} {:>6.1f} % {:>11.1f} {:>5.2f}  {:>10} {:>12} {:>8.2f}  {:>10} {:>12}  "
-                     "{:>7.2f} s  {}\n",
-                     point.ranks, point.batch, simulate::seconds_text(chosen.step->seconds),
-                     plan::bytes_text(chosen.bytes), 100 * chosen.step->waiting / chosen.step->seconds, rate(point),
-                     efficiency(point, first), simulate::seconds_text(data.step->seconds), plan::bytes_text(data.bytes),
-                     speed_up(point), simulate::seconds_text(model.step->seconds), plan::bytes_text(model.bytes),
-                     point.planning_seconds, point.status);
+  return fmt::format(
+      "{:>7} {:>8}  {:>10} {:>12} {:>6.1f} % {:>11.1f} {:>5.2f}  {:>10} {:>12} {:>8.2f}  {:>10} {:>12}  "
+      "{:>7.2f} s  {}\n",
+      point.ranks, point.batch, simulate::seconds_text(predicted(chosen.step).seconds), plan::bytes_text(chosen.bytes),
+      100 * predicted(chosen.step).waiting / predicted(chosen.step).seconds, rate(point), efficiency(point, first),
+      simulate::seconds_text(predicted(data.step).seconds), plan::bytes_text(data.bytes), speed_up(point),
+      simulate::seconds_text(predicted(model.step).seconds), plan::bytes_text(model.bytes), point.planning_seconds,
+      point.status);
 }
 
 std::string sweep_csv_head() {
@@ -84,9 +86,9 @@ std::string sweep_csv_row(const SweepPoint& point, const SweepPoint& first) {
   const std::string begin = fmt::format("{},{},{},{},{},{},{},", point.ranks, point.batch, chosen.strategy,
                                         point.status, chosen.bytes, data.bytes, model.bytes);
   if (!chosen.step) return fmt::format("{},,,,,,,,,,,,,,,{:.3g}\n", begin, point.planning_seconds);
-  return begin + fmt::format("{},{:.6g},{:.4g},{},{},{:.4g},{:.3g}\n", csv_times(*chosen.step), rate(point),
-                             efficiency(point, first), csv_times(*data.step), csv_times(*model.step), speed_up(point),
-                             point.planning_seconds);
+  return begin + fmt::format("{},{:.6g},{:.4g},{},{},{:.4g},{:.3g}\n", csv_times(predicted(chosen.step)), rate(point),
+                             efficiency(point, first), csv_times(predicted(data.step)),
+                             csv_times(predicted(model.step)), speed_up(point), point.planning_seconds);
 }
 
 std::vector<int> read_rank_counts(const std::string& text) {

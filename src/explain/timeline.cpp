@@ -48,7 +48,7 @@ void add_bar(std::vector<TimelineBar>& bars, TimelineBar bar, double shortest, c
 } // namespace
 
 Timeline make_timeline(const graph::Graph& graph, const Costed& costed, std::size_t longest) {
-  const simulate::Step& step = *costed.step;
+  const simulate::Step& step = predicted(costed.step);
   Timeline timeline;
   int kernels = 0, transfers = 0; // in the last bar of each
   for (const simulate::Interval& interval : step.timeline) {

@@ -22,6 +22,7 @@ using graph::Graph;
 std::string head(const Graph& graph, const plan::Plan& plan, int layer, graph::NodeId main) {
   const graph::Node& node = graph.nodes[main];
   std::vector<std::string> inputs;
+  inputs.reserve(node.inputs.size());
   for (const graph::TensorId t : node.inputs) inputs.push_back(soybean::to_string(graph.tensors[t].shape));
   const ops::Form form = ops::form(graph, node);
   return fmt::format("{}: {} ({} -> {}) of {} on {} ranks (mesh {}), strategy {}\n"

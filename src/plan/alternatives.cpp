@@ -389,6 +389,7 @@ Traffic traffic(const Graph& graph, const Plan& plan) {
 std::vector<LayerSplits> layer_splits(const Graph& graph, const Plan& plan) {
   const Neighbourhood neighbourhood(graph, plan);
   std::vector<LayerSplits> splits;
+  splits.reserve(graph.layers.size());
   for (std::size_t layer = 0; layer < graph.layers.size(); ++layer)
     splits.push_back(neighbourhood.look(static_cast<int>(layer)));
   return splits;

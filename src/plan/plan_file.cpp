@@ -123,7 +123,8 @@ std::optional<tiling::Mesh> parse_mesh(const std::string& text) {
     int parts = 0;
     const auto [next, code] = std::from_chars(at, end, parts);
     constexpr std::int64_t most = std::int64_t{1} << 20;
-    if (code != std::errc() || parts < 2 || (ranks *= parts) > most) return std::nullopt;
+    if (code != std::errc() || parts < 2 || parts > most / ranks) return std::nullopt;
+    ranks *= parts;
     mesh.cuts.push_back(parts);
     if (next == end) return mesh;
     if (*next != 'x') return std::nullopt;

@@ -188,8 +188,8 @@ function network() {
     row.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
     return row;
   });
-  const longest = Math.max(...plan.layers.map((layer) => layer.name.length), 6);
-  const graph = h("div", {class: "graph", role: "table", "aria-label": "the layers from input to loss, and what moves between them", style: `--lines:${width}px;--names:${Math.min(280, Math.round(longest * 7.3 + 18))}px`},
+  const room = (text, most) => Math.min(most, Math.round(Math.max(...plan.layers.map((layer) => text(layer).length), 7) * 7 + 16));
+  const graph = h("div", {class: "graph", role: "table", "aria-label": "the layers from input to loss, and what moves between them", style: `--lines:${width}px;--names:${room((layer) => layer.name, 280)}px;--splits:${room((layer) => layer.split, 230)}px`},
     h("div", {class: "heads", role: "row"}, h("div", {class: "lines"}, "graph"), heads.map((text, i) => h("div", {role: "columnheader", class: i >= 4 && i <= 7 ? "right" : ""}, text))), rows);
   const search = h("input", {type: "search", "aria-label": "find a layer", placeholder: "find a layer"});
   search.addEventListener("input", () => {
