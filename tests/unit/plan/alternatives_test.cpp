@@ -1,7 +1,10 @@
 // What else could be done with a layer, and what it would move.
 #include "plan/alternatives.hpp"
 
+#include "ops/operator.hpp"
+#include "plan/legality.hpp"
 #include "plan/planner.hpp"
+#include "plan/problem.hpp"
 #include "plan/words.hpp"
 #include "support/random_graph.hpp"
 #include "unit/plan/networks.hpp"
@@ -9,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace soybean {
@@ -28,6 +32,74 @@ bool keeps_to(const plan::Plan& plan, graph::NodeId node, const std::vector<ops:
   return std::all_of(plan.choices[node].begin(), plan.choices[node].end(), [&](ops::Choice choice) {
     return std::find(allowed.begin(), allowed.end(), choice) != allowed.end();
   });
+}
+
+/// Bytes of a tensor in the best tiling it can be kept in under the plan's choices; a plan of two ranks.
+std::int64_t least_bytes(const graph::Graph& graph, plan::Plan plan, graph::TensorId id) {
+  plan::derive_stored(graph, plan);
+  if (!plan::is_decided(graph, id)) return plan::cost_bytes(graph, plan, id);
+  std::vector<tiling::Tiling> candidates = {{tiling::replicate()}, {tiling::partial()}};
+  for (std::size_t d = 0; d < graph.tensors[id].shape.size(); ++d)
+    candidates.push_back({tiling::split(static_cast<int>(d))});
+  std::int64_t least = plan::never;
+  for (const tiling::Tiling& stored : candidates) {
+    plan.stored[id] = stored;
+    plan::derive_stored(graph, plan);
+    if (plan::objection_to_tensor(graph, plan, id).empty()) least = std::min(least, plan::cost_bytes(graph, plan, id));
+  }
+  return least;
+}
+
+/// The least that a layer's tensors move over all choices of its nodes in which those over samples all split the batch,
+/// or none does; a plan of two ranks.
+std::int64_t least_of_layer(const graph::Graph& graph, plan::Plan plan, int layer, bool batch) {
+  std::vector<graph::NodeId> nodes;
+  std::set<graph::TensorId> tensors;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const graph::Node& node = graph.nodes[n];
+    if (node.layer != layer) continue;
+    if (node.twin == graph::none) nodes.push_back(static_cast<graph::NodeId>(n));
+    tensors.insert(node.inputs.begin(), node.inputs.end());
+    for (const graph::TensorId t : node.outputs)
+      tensors.insert(graph.tensors[t].previous == graph::none ? t : graph.tensors[t].previous);
+  }
+  std::int64_t least = plan::never;
+  const std::function<void(std::size_t)> choose = [&](std::size_t i) {
+    if (i < nodes.size()) {
+      const ops::Form form = ops::form(graph, graph.nodes[nodes[i]]);
+      const bool over_samples =
+          std::any_of(form.indices.begin(), form.indices.end(), [](const auto& x) { return x.batch && x.splittable; });
+      for (const ops::Choice choice : ops::allowed_choices(form)) {
+        if (over_samples && (choice >= 0 && form.indices[choice].batch) != batch) continue;
+        for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+          if (static_cast<graph::NodeId>(n) == nodes[i] || graph.nodes[n].twin == nodes[i]) plan.choices[n] = {choice};
+        choose(i + 1);
+      }
+      return;
+    }
+    std::int64_t sum = 0;
+    for (const graph::TensorId t : tensors)
+      if (!graph::is_control(graph.tensors[t].role)) sum = std::min(plan::never, sum + least_bytes(graph, plan, t));
+    least = std::min(least, sum);
+  };
+  choose(0);
+  return least;
+}
+
+TEST(Alternatives, other_splits_are_the_best_of_all_there_are) {
+  const graph::Graph graph = test::mlp(8, {16, 32, 4});
+  for (const std::string strategy : {"auto", "data", "model"}) {
+    const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2}}, {.strategy = strategy});
+    const std::vector<plan::LayerSplits> splits = plan::layer_splits(graph, plan);
+    for (const std::string name : {"fc1", "fc2"}) {
+      const int layer = layer_named(graph, name);
+      ASSERT_TRUE(splits[layer].batch && splits[layer].other);
+      EXPECT_EQ(splits[layer].batch->moved.total(), least_of_layer(graph, plan, layer, true))
+          << strategy << ' ' << name;
+      EXPECT_EQ(splits[layer].other->moved.total(), least_of_layer(graph, plan, layer, false))
+          << strategy << ' ' << name;
+    }
+  }
 }
 
 TEST(Alternatives, traffic_of_data_parallelism_is_that_of_weights) {
@@ -93,7 +165,7 @@ TEST(Alternatives, layers_of_more_ranks_than_samples_say_why) {
 
 TEST(Alternatives, no_layer_of_the_best_plan_would_be_better_otherwise) {
   int compared = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
     const graph::Graph graph = support::random_graph(seed);
     const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2, 2, 2}}, {});
     ASSERT_EQ(plan.status, plan::Status::optimal);
@@ -104,7 +176,7 @@ TEST(Alternatives, no_layer_of_the_best_plan_would_be_better_otherwise) {
         EXPECT_GE(other->moved.total(), splits.planned.total()) << seed;
       }
   }
-  EXPECT_GT(compared, 50);
+  EXPECT_GT(compared, 25);
 }
 
 TEST(Alternatives, a_layer_of_data_parallelism_is_found_again_or_stored_better) {
