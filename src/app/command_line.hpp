@@ -83,6 +83,9 @@ inline std::string explain(const CLI::App& app, const CLI::ParseError& error, in
   for (const std::string& extra : extras)
     if (extra.front() == '-') return explain_extra(extra, names, arguments); // likely the cause of all else
   const bool mismatch = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
+  if (mismatch && named && named->get_expected_min() > 1)
+    return fmt::format("{}: got {} expected {}, {} of them", named->get_name(), named->count(), named->get_type_name(),
+                       named->get_expected_min());
   if (mismatch && named && named->count() > 1)
     return fmt::format("{}: got it {} times expected it once", named->get_name(), named->count());
   if (mismatch && named) return fmt::format("{}: got nothing expected {}", named->get_name(), named->get_type_name());

@@ -304,7 +304,7 @@ int obey(int argc, char** argv) {
   app.add_option("--plan-out", line.plan_out, "write the plan to a file, for parallel.plan")->type_name("FILE");
   app.add_option("--diff", line.diff, "what sets two plan files for the model apart; they say for how many ranks")
       ->expected(2)
-      ->type_name("FILE FILE");
+      ->type_name("FILE");
   app.add_option("--sweep,--simulate", line.sweep,
                  "bytes, and with --machine step times, over rank counts: 1..1024 (doubling) or 1,2,6")
       ->type_name("LIST");

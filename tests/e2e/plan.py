@@ -207,7 +207,7 @@ class Plan(Case):
                                                         'mean "dense_1"?']),
             ((model, "--ranks", 4, "--why", "dense_1", "--json"), ["--why: got --json as well expected only one of them"]),
             ((model, "--ranks", 4, "--why"), ["--why: got nothing expected LAYER"]),
-            ((model, "--diff", "a.json"), ["--diff: "]),
+            ((model, "--diff", "a.json"), ["--diff: got 1 expected FILE, 2 of them"]),
             ((model, "--diff", "a.json", "b.json", "--ranks", 4), ["--diff: got --ranks as well expected only one of them"]),
             ((model, "--ranks", 4, "--report", "p.html", "--json"), ["--report: got --json as well expected only one of them"]),
             ((model, "--ranks", 4, "--report", "p.html", "--csv"), ["--csv: got it expected --sweep with it"]),

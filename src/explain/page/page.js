@@ -29,6 +29,8 @@ function seconds(value) {
   const [v, unit] = value >= 0.9995e-3 ? [value * 1e3, "ms"] : [value * 1e6, "µs"];
   return `${v >= 99.95 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v.toFixed(2)} ${unit}`;
 }
+/** A round number on an axis: "10 ms" for "10.0 ms". */
+const brief = (text) => text.replace(/\.0+ /, " ");
 const share = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–");
 const times = (value) => `${value >= 9.95 ? value.toFixed(1) : value.toFixed(2)} ×`;
 const colour = (name) => `var(--${name})`;
@@ -217,7 +219,7 @@ function memory() {
     const upper = m.points.map((p, i) => `${x(p[0]).toFixed(1)},${y(base[i]).toFixed(1)}`);
     if (m.points.some((p) => p[k + 1] > 0)) areas.push(s("polygon", {points: [...upper, ...lower.reverse()].join(" "), fill: colour(`held${k}`)}, s("title", {}, kind)));
   });
-  const grid = steps.map((v) => [s("line", {class: "grid", x1: L, x2: W - R, y1: y(v), y2: y(v)}), s("text", {x: L - 8, y: y(v) + 4, "text-anchor": "end"}, bytes(v))]);
+  const grid = steps.map((v) => [s("line", {class: "grid", x1: L, x2: W - R, y1: y(v), y2: y(v)}), s("text", {x: L - 8, y: y(v) + 4, "text-anchor": "end"}, brief(bytes(v)))]);
   const turn = x(m.forward_end), at = x(m.peak.at), atRight = at > W * 0.7;
   const marks = [s("line", {x1: L, x2: W - R, y1: y(m.allocated), y2: y(m.allocated), stroke: "var(--ink)", "stroke-dasharray": "5 4"}),
     s("line", {x1: turn, x2: turn, y1: T, y2: H - B, stroke: "var(--soft)", "stroke-dasharray": "2 3"}),
@@ -245,7 +247,7 @@ function timeline() {
       s("title", {}, `${item[2]}${what ? ` (${what})` : ""}: ${seconds(item[1] - item[0])} from ${seconds(item[0])}`));
     const steps = ticks(t.seconds, 8 * zoom).filter((v) => v <= t.seconds * 1.0001);
     return s("svg", {width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "timeline of kernels and transfers of one step", style: zoom === 1 ? "max-width:100%;height:auto" : null},
-      steps.map((v) => [s("line", {class: "grid", x1: x(v), x2: x(v), y1: 8, y2: 104}), s("text", {x: x(v), y: 122, "text-anchor": "middle"}, seconds(v))]),
+      steps.map((v) => [s("line", {class: "grid", x1: x(v), x2: x(v), y1: 8, y2: 104}), s("text", {x: x(v), y: 122, "text-anchor": "middle"}, brief(seconds(v)))]),
       s("text", {x: L - 8, y: 34, "text-anchor": "end"}, "kernels"), s("text", {x: L - 8, y: 80, "text-anchor": "end"}, "network"),
       t.kernels.map((item) => box(item, 12, colour(names[item[3]]), names[item[3]])), t.transfers.map((item) => box(item, 58, colour("network"), "")));
   };
@@ -274,11 +276,15 @@ function lineChart(title, value, text) {
   const values = plan.sweep.flatMap((point) => point.plans.map(value)).filter((v) => v > 0);
   const ranks = plan.sweep.map((point) => point.ranks);
   if (values.length === 0) return h("figure", {style: "margin:0"}, h("h3", {}, title), h("p", {}, "nothing moves at these rank counts"));
-  const lo = Math.floor(Math.log10(Math.min(...values))), hi = Math.max(lo + 1, Math.ceil(Math.log10(Math.max(...values)) - 1e-9));
+  const least = Math.min(...values), most = Math.max(...values), round = [];
+  for (let p = Math.floor(Math.log10(least)); p <= Math.ceil(Math.log10(most)); ++p) round.push(...[1, 2, 5].map((f) => f * 10 ** p));
+  const bottom = Math.max(...round.filter((v) => v <= least * 1.0001)), top = Math.max(2 * bottom, Math.min(...round.filter((v) => v >= most * 0.9999)));
+  const lo = Math.log10(bottom), hi = Math.log10(top), decades = hi - lo > 2.5;
+  const marks = round.filter((v) => v >= bottom && v <= top * 1.0001 && (!decades || /^1/.test(v.toExponential(3))));
   const r0 = Math.log2(ranks[0]), r1 = Math.max(r0 + 1, Math.log2(ranks[ranks.length - 1]));
   const x = (r) => L + ((W - L - R) * (Math.log2(r) - r0)) / (r1 - r0), y = (v) => T + (H - T - B) * (1 - (Math.log10(v) - lo) / (hi - lo));
   const grid = [];
-  for (let p = lo; p <= hi; ++p) grid.push(s("line", {class: "grid", x1: L, x2: W - R, y1: y(10 ** p), y2: y(10 ** p)}), s("text", {x: L - 8, y: y(10 ** p) + 4, "text-anchor": "end"}, text(10 ** p)));
+  for (const v of marks) grid.push(s("line", {class: "grid", x1: L, x2: W - R, y1: y(v), y2: y(v)}), s("text", {x: L - 8, y: y(v) + 4, "text-anchor": "end"}, brief(text(v))));
   let free = -Infinity;
   for (const r of ranks) {
     grid.push(s("line", {class: "axis", x1: x(r), x2: x(r), y1: H - B, y2: H - B + 4}));

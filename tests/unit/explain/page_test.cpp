@@ -48,7 +48,7 @@ TEST(Page, DataAddsUp) {
     highest = std::max(highest, sum);
   }
   EXPECT_EQ(highest, data["memory"]["peak"]["bytes"]);
-  EXPECT_EQ(data["timeline"]["seconds"], plans[0].step->seconds);
+  EXPECT_EQ(data["timeline"]["seconds"], predicted(plans[0].step).seconds);
 }
 
 TEST(Page, WithoutAMachineThereIsNoTimeline) {
@@ -96,11 +96,12 @@ TEST(Timeline, BarsCoverWhatIsPredicted) {
   const Subject subject{graph, 64, &setting};
   const Costed costed = cost_of(subject, mesh);
 
+  const simulate::Step& step = predicted(costed.step);
   const Timeline timeline = make_timeline(graph, costed, 5);
 
   double busy = 0;
   for (const TimelineBar& bar : timeline.kernels) busy += bar.end - bar.begin;
-  EXPECT_NEAR(busy, costed.step->seconds - costed.step->waiting, 1e-3 * costed.step->seconds);
+  EXPECT_NEAR(busy, step.seconds - step.waiting, 1e-3 * step.seconds);
   for (const std::vector<TimelineBar>& bars : {timeline.kernels, timeline.transfers})
     for (std::size_t i = 1; i < bars.size(); ++i) EXPECT_LE(bars[i - 1].end, bars[i].begin + 1e-12);
   ASSERT_EQ(timeline.longest.size(), 5u);
