@@ -1,70 +1,14 @@
 #include "plan/elimination.hpp"
 
+#include "plan/buckets.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <set>
-#include <unordered_map>
 
 namespace soybean::plan {
 namespace {
-
-/// Sums of both kinds of costs: all of them, or bytes alone.
-template<class C>
-constexpr C infinite = infinite_cost;
-template<>
-constexpr std::int64_t infinite<std::int64_t> = infinite_bytes;
-
-template<class C>
-using Table = std::shared_ptr<const std::vector<C>>;
-
-/// Numbers tables so that equal ones have equal numbers, and keeps one of each.
-template<class C>
-class Tables {
-public:
-  struct Entry {
-    Table<C> table;
-    int number;
-  };
-
-  Entry add(std::vector<C> table) {
-    std::vector<Entry>& alike = by_hash_[hash(table)];
-    for (const Entry& entry : alike)
-      if (*entry.table == table) return entry;
-    alike.push_back({std::make_shared<const std::vector<C>>(std::move(table)), count_++});
-    return alike.back();
-  }
-
-  /// The same for a table that may have been seen itself.
-  Entry add(const Table<C>& table) {
-    const auto seen = seen_.find(table.get());
-    if (seen != seen_.end()) return seen->second;
-    return seen_[table.get()] = add(*table);
-  }
-
-private:
-  static std::uint64_t hash(const std::vector<C>& table) {
-    std::uint64_t h = table.size();
-    for (C cost : table) {
-      h = (h ^ static_cast<std::uint64_t>(cost)) * 0x9E3779B97F4A7C15U;
-      h = (h ^ static_cast<std::uint64_t>(Cost(cost) >> 64) ^ (h >> 29)) * 0xBF58476D1CE4E5B9U;
-    }
-    return h;
-  }
-
-  std::unordered_map<std::uint64_t, std::vector<Entry>> by_hash_; // only looked up in
-  std::unordered_map<const void*, Entry> seen_;
-  int count_ = 0;
-};
-
-/// When each variable is eliminated. Scopes and tables here run from the last to the first, so that the next variable
-/// to go is the fastest.
-std::vector<std::size_t> positions(const Order& order) {
-  std::vector<std::size_t> position(order.variables.size());
-  for (std::size_t i = 0; i < position.size(); ++i) position[order.variables[i]] = i;
-  return position;
-}
 
 /// The table of a factor whose scope has been sorted from `scope` to `sorted`.
 template<class C>
@@ -98,51 +42,6 @@ struct Given {
   Table<C> table;
 };
 
-/// A factor in a bucket; the bucket's variable is its fastest and left out of `scope`.
-template<class C>
-struct Input {
-  std::vector<int> scope;
-  typename Tables<C>::Entry entry;
-  int source; ///< the bucket it came from, -1: given
-};
-
-/// All factors that speak of a variable when it is its turn, and what their least sum over it depends on.
-template<class C>
-struct Bucket {
-  int variable = -1;
-  std::vector<int> scope;
-  std::vector<Input<C>> inputs;
-};
-
-/// Collects the scope of a bucket from its inputs, and sorts both so that equal buckets look equal.
-template<class C>
-void settle(Bucket<C>& bucket, const std::vector<std::size_t>& position) {
-  const auto later = [&](int a, int b) { return position[a] > position[b]; };
-  for (const auto& input : bucket.inputs)
-    for (int v : input.scope)
-      if (std::find(bucket.scope.begin(), bucket.scope.end(), v) == bucket.scope.end()) bucket.scope.push_back(v);
-  std::sort(bucket.scope.begin(), bucket.scope.end(), later);
-  std::stable_sort(bucket.inputs.begin(), bucket.inputs.end(), [&](const auto& a, const auto& b) {
-    return a.entry.number != b.entry.number
-               ? a.entry.number < b.entry.number
-               : std::lexicographical_compare(a.scope.begin(), a.scope.end(), b.scope.begin(), b.scope.end(), later);
-  });
-}
-
-/// Equal for buckets that differ in the names of their variables only.
-template<class C>
-std::vector<int> signature(const Bucket<C>& bucket, const std::vector<int>& sizes) {
-  std::vector<int> key = {sizes[bucket.variable], static_cast<int>(bucket.scope.size())};
-  for (int v : bucket.scope) key.push_back(sizes[v]);
-  for (const auto& input : bucket.inputs) {
-    key.push_back(input.entry.number);
-    for (int v : input.scope)
-      key.push_back(static_cast<int>(std::find(bucket.scope.begin(), bucket.scope.end(), v) - bucket.scope.begin()));
-    key.push_back(-1);
-  }
-  return key;
-}
-
 /// Goes through all combinations of a bucket's scope, the innermost fastest, with a row of sums over the values of its
 /// variable for each. Rows are summed level by level, so that the innermost loop adds only what changes there.
 template<class C>
@@ -164,7 +63,7 @@ public:
       levels_[level].push_back(inputs_.size());
       inputs_.push_back(std::move(strided));
     }
-    sums_.assign((depth_ + 1) * count_, 0);
+    sums_.assign((depth_ + (depth_ > 0 ? sizes_.back() : 1)) * count_, 0);
     at_.assign(inputs_.size(), 0);
   }
 
@@ -196,6 +95,7 @@ private:
       for (std::size_t x = 0; x < count_; ++x) sum[x] += row[x];
     }
     if (level == depth_) return f(sum);
+    if (level + 1 == depth_) return finish(sum, f);
     for (std::size_t value = 0; value < sizes_[level]; ++value) {
       descend(level + 1, f);
       for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] += inputs_[i].strides[level];
@@ -203,11 +103,29 @@ private:
     for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] -= inputs_[i].strides[level] * sizes_[level];
   }
 
+  /// The innermost variable: the rows of its values are next to each other in all tables that have it.
+  template<class F>
+  void finish(C* sum, const F& f) {
+    const std::size_t values = sizes_.back(), entries = values * count_;
+    C* rows = sum + count_;
+    for (std::size_t value = 0; value < values; ++value)
+      for (std::size_t x = 0; x < count_; ++x) rows[value * count_ + x] = sum[x];
+    for (std::size_t i : levels_[depth_]) {
+      const C* table = inputs_[i].table + at_[i];
+      for (std::size_t entry = 0; entry < entries; ++entry) rows[entry] += table[entry];
+    }
+    for (std::size_t value = 0; value < values; ++value) {
+      f(rows + value * count_);
+      for (std::size_t i : levels_[depth_]) at_[i] += count_;
+    }
+    for (std::size_t i : levels_[depth_]) at_[i] -= entries;
+  }
+
   std::size_t count_, depth_;
   std::vector<std::size_t> sizes_;
   std::vector<Strided> inputs_;
   std::vector<std::vector<std::size_t>> levels_; // inputs whose last variable is the one above
-  std::vector<C> sums_;                          // one row per level
+  std::vector<C> sums_;                          // one row per level, at the innermost one per value
   std::vector<std::size_t> at_;                  // per input, where its current row begins
 };
 
@@ -233,8 +151,9 @@ struct Message {
 template<class C>
 class BucketTree {
 public:
-  BucketTree(const std::vector<int>& sizes, const std::vector<Given<C>>& factors, const Order& order)
-      : sizes_(sizes), order_(order), position_(positions(order)) {
+  /// `decides`: messages say which values give the least sums, too.
+  BucketTree(const std::vector<int>& sizes, const std::vector<Given<C>>& factors, const Order& order, bool decides)
+      : sizes_(sizes), order_(order), decides_(decides), position_(positions(order)) {
     std::map<std::pair<const void*, std::vector<std::size_t>>, typename Tables<C>::Entry>
         known; // by table and order of its scope
     for (const Given<C>& factor : factors) {
@@ -297,13 +216,21 @@ private:
     std::vector<C> table;
     std::vector<std::uint16_t> best;
     table.reserve(rows.combinations());
-    best.reserve(rows.combinations());
-    rows.each([&](const C* sum) {
-      std::size_t least = 0;
-      for (std::size_t x = 1; x < count; ++x) least = sum[x] < sum[least] ? x : least;
-      table.push_back(std::min(sum[least], infinite<C>));
-      best.push_back(static_cast<std::uint16_t>(least));
-    });
+    if (decides_) {
+      best.reserve(rows.combinations());
+      rows.each([&](const C* sum) {
+        std::size_t least = 0;
+        for (std::size_t x = 1; x < count; ++x) least = sum[x] < sum[least] ? x : least;
+        table.push_back(std::min(sum[least], infinite<C>));
+        best.push_back(static_cast<std::uint16_t>(least));
+      });
+    } else {
+      rows.each([&](const C* sum) {
+        C least = infinite<C>;
+        for (std::size_t x = 0; x < count; ++x) least = sum[x] < least ? sum[x] : least;
+        table.push_back(least);
+      });
+    }
     Message<C> message;
     message.constant = take_off_least(table);
     message.entry = tables_.add(std::move(table));
@@ -313,6 +240,7 @@ private:
 
   const std::vector<int>& sizes_;
   const Order& order_;
+  bool decides_;
   std::vector<std::size_t> position_;
   std::vector<Input<C>> waiting_;
   std::size_t made_ = 0;
@@ -371,96 +299,6 @@ Outside pass_back(const Bucket<Bytes>& bucket, const std::vector<Bytes>& beyond,
   return result;
 }
 
-/// What an order takes first, whatever comes after.
-enum class First : std::uint8_t { smallest_table, least_work, least_growth };
-
-/// Goes on with the variable that looks best.
-class Ordering {
-public:
-  Ordering(First first, const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes)
-      : first_(first), sizes_(sizes), near_(sizes.size()), table_(sizes.size(), 1), done_(sizes.size(), 0) {
-    for (const std::vector<int>& scope : scopes)
-      for (int a : scope)
-        for (int b : scope)
-          if (a != b) near_[a].insert(b);
-    for (std::size_t v = 0; v < sizes.size(); ++v) measure(static_cast<int>(v));
-  }
-
-  /// The next variable; the size of the table it leaves is in `table`.
-  int next(double& table) {
-    int best = -1;
-    for (std::size_t v = 0; v < sizes_.size(); ++v)
-      if (!done_[v] && (best < 0 || looks_[v] < looks_[best])) best = static_cast<int>(v);
-    table = table_[best];
-    done_[best] = 1;
-    for (int a : near_[best]) {
-      near_[a].erase(best);
-      for (int b : near_[best])
-        if (a != b) near_[a].insert(b);
-    }
-    for (int a : near_[best]) measure(a);
-    return best;
-  }
-
-private:
-  void measure(int v) {
-    table_[v] = 1;
-    double largest = 1;
-    for (int n : near_[v]) {
-      table_[v] *= sizes_[n];
-      largest = std::max(largest, static_cast<double>(sizes_[n]));
-    }
-    looks_[v] = table_[v];
-    if (first_ == First::least_work) looks_[v] *= sizes_[v];
-    if (first_ == First::least_growth) looks_[v] /= std::max(largest, 1.0) * sizes_[v];
-  }
-
-  First first_;
-  const std::vector<int>& sizes_;
-  std::vector<std::set<int>> near_;
-  std::vector<double> table_; // entries left by eliminating the variable next
-  std::vector<double> looks_ = std::vector<double>(sizes_.size(), 0);
-  std::vector<char> done_;
-};
-
-/// Adds up what an order takes as if it was carried out, tables being numbers that say what they are made of.
-double distinct_work(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes,
-                     const std::vector<int>& alike, const Order& order) {
-  const std::vector<std::size_t> position = positions(order);
-  const auto later = [&](int a, int b) { return position[a] > position[b]; };
-  std::map<std::vector<int>, int> numbers; // of what tables are made of
-  const auto number = [&](std::vector<int> key) {
-    return numbers.try_emplace(std::move(key), static_cast<int>(numbers.size())).first->second;
-  };
-  std::vector<std::vector<Input<Cost>>> waiting(sizes.size()); // per variable, inputs it is the next of
-  const auto wait = [&](std::vector<int> scope, int made_of) {
-    if (scope.empty()) return;
-    const int next = scope.back();
-    scope.pop_back();
-    waiting[next].push_back({std::move(scope), {nullptr, made_of}, -1});
-  };
-  for (std::size_t i = 0; i < scopes.size(); ++i) {
-    std::vector<int> sorted = scopes[i], key = {-1, alike[i]};
-    std::sort(sorted.begin(), sorted.end(), later);
-    for (int v : sorted)
-      key.push_back(static_cast<int>(std::find(scopes[i].begin(), scopes[i].end(), v) - scopes[i].begin()));
-    wait(sorted, number(std::move(key)));
-  }
-  double work = 0;
-  for (int v : order.variables) {
-    Bucket<Cost> bucket{v, {}, std::move(waiting[v])};
-    settle(bucket, position);
-    const std::size_t before = numbers.size();
-    std::vector<int> key = signature(bucket, sizes);
-    const int made_of = number(std::move(key));
-    double combinations = sizes[v];
-    for (int u : bucket.scope) combinations *= sizes[u];
-    if (numbers.size() > before) work += combinations;
-    wait(bucket.scope, made_of);
-  }
-  return work;
-}
-
 /// What factors say of bytes.
 std::vector<Given<Bytes>> in_bytes(const std::vector<Factor>& factors) {
   std::map<const void*, Table<Bytes>> made;
@@ -480,23 +318,6 @@ std::vector<Given<Bytes>> in_bytes(const std::vector<Factor>& factors) {
 
 } // namespace
 
-Order elimination_order(const std::vector<int>& sizes, const std::vector<std::vector<int>>& scopes,
-                        const std::vector<int>& alike) {
-  Order best;
-  for (const First first : {First::smallest_table, First::least_work, First::least_growth}) {
-    Order order;
-    Ordering ordering(first, sizes, scopes);
-    for (std::size_t step = 0; step < sizes.size(); ++step) {
-      double table = 0;
-      order.variables.push_back(ordering.next(table));
-      order.largest_table = std::max(order.largest_table, table);
-    }
-    order.work = distinct_work(sizes, scopes, alike, order);
-    if (best.variables.empty() || order.work < best.work) best = std::move(order);
-  }
-  return best;
-}
-
 Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order) {
   struct Decision { // which value of an eliminated variable is best, given those of its neighbours
     int variable;
@@ -507,7 +328,7 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
   std::vector<Given<Cost>> given;
   given.reserve(factors.size());
   for (const Factor& factor : factors) given.push_back({factor.scope, factor.table});
-  BucketTree<Cost> tree(sizes, given, order);
+  BucketTree<Cost> tree(sizes, given, order, true);
   for (std::size_t i = 0; i < order.variables.size(); ++i) {
     Bucket<Cost> bucket = tree.next();
     const Message<Cost>& message = tree.send(bucket);
@@ -527,7 +348,7 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
 
 Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
                       std::int64_t most) {
-  BucketTree<Bytes> tree(sizes, in_bytes(factors), order);
+  BucketTree<Bytes> tree(sizes, in_bytes(factors), order, false);
   std::vector<Bucket<Bytes>> buckets;
   std::vector<Bytes> ends(order.variables.size());  // of buckets that nothing follows: their messages
   std::vector<Bytes> taken(order.variables.size()); // the constants taken off messages
