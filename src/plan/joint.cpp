@@ -126,10 +126,11 @@ public:
 
   Found run() {
     // What a guess at the classes comes to limits how costly classes need be looked at.
-    const Solution guess = first_guess(problem_, {limit_, setting_.table_entries});
+    Forecast forecast(problem_, {limit_, setting_.table_entries});
+    const Solution guess = forecast.guess();
     const auto guessed = [&](std::size_t v, std::size_t x) { return guess.assignment[v] == static_cast<int>(x); };
     if (guess.found) look_at(select(problem_, guessed), limit_, false);
-    const Outlook outlook = plan::outlook(problem_, {limit_, setting_.table_entries});
+    const Outlook outlook = forecast.outlook(limit_);
     if (outlook.bound > limit_) return {false, {}, never, true};
     lowest_ = outlook.bound;
     const auto below = [&](std::int64_t bytes) {

@@ -174,6 +174,15 @@ public:
   std::int64_t bound() const { return std::max(proven_ + 1, relaxation_.bound()); }
   bool none() const { return bound() > limit(); }
   const Solution& best() const { return best_; }
+  void lower_limit(std::int64_t incumbent) {
+    limits_.incumbent = std::min(limits_.incumbent, incumbent);
+    relaxation_.lower_limit(incumbent);
+  }
+  void sweep() {
+    before_ = relaxation_.bound();
+    relaxation_.sweep();
+    ++sweeps_;
+  }
   /// Takes the best plan of a part, which is above its cap.
   void learn(Solution solution, std::int64_t cap) {
     proven_ = cap;
@@ -206,12 +215,6 @@ private:
     if (!solution.found || solution.bytes >= best_.bytes) return;
     best_ = std::move(solution);
     relaxation_.lower_limit(best_.bytes);
-  }
-
-  void sweep() {
-    before_ = relaxation_.bound();
-    relaxation_.sweep();
-    ++sweeps_;
   }
 
   /// All that is left, or else what is known to hold the best plan, or else all below a cap that is closer to the
@@ -273,19 +276,31 @@ Solution solve(const Problem& problem, const Limits& limits) {
   return search(problem, limits, branches);
 }
 
-Solution first_guess(const Problem& problem, const Limits& limits) {
-  if (!problem.feasible) return {};
-  Relaxation relaxation(problem, limits.incumbent);
-  for (int sweep = 0; sweep < 3 && relaxation.bound() < never; ++sweep) relaxation.sweep();
-  if (relaxation.bound() >= never) return {};
-  return beam(problem, relaxation, limits, limits.easy_work / 8 * static_cast<double>(problem.terms.size()));
+struct Forecast::Work {
+  const Problem& problem;
+  Limits limits;
+  Narrowing narrowing;
+  Work(const Problem& problem, const Limits& limits) : problem(problem), limits(limits), narrowing(problem, limits) {}
+};
+
+Forecast::Forecast(const Problem& problem, const Limits& limits) : work_(std::make_unique<Work>(problem, limits)) {}
+Forecast::~Forecast() = default;
+
+Solution Forecast::guess() {
+  constexpr int sweeps = 3;
+  if (!work_->problem.feasible) return {};
+  for (int sweep = 0; sweep < sweeps && !work_->narrowing.none(); ++sweep) work_->narrowing.sweep();
+  if (work_->narrowing.none()) return {};
+  const double easy = work_->limits.easy_work / 8 * static_cast<double>(work_->problem.terms.size());
+  return beam(work_->problem, work_->narrowing.relaxation(), work_->limits, easy);
 }
 
-Outlook outlook(const Problem& problem, const Limits& limits) {
+Outlook Forecast::outlook(std::int64_t incumbent) {
   Outlook result{never, false, {}};
-  for (const auto& values : problem.values) result.least.emplace_back(values.size(), never);
-  if (!problem.feasible) return result;
-  Narrowing narrowing(problem, limits);
+  for (const auto& values : work_->problem.values) result.least.emplace_back(values.size(), never);
+  if (!work_->problem.feasible) return result;
+  Narrowing& narrowing = work_->narrowing;
+  narrowing.lower_limit(incumbent);
   Least least;
   std::vector<std::vector<int>> keep;
   while (const std::optional<Part> part = narrowing.next(false)) {
@@ -299,7 +314,7 @@ Outlook outlook(const Problem& problem, const Limits& limits) {
   if (narrowing.none()) return {never, false, std::move(result.least)};
   const Relaxation& relaxation = narrowing.relaxation();
   if (!result.exact) result.bound = narrowing.bound();
-  for (std::size_t v = 0; v < problem.values.size(); ++v)
+  for (std::size_t v = 0; v < work_->problem.values.size(); ++v)
     for (int x : relaxation.values()[v])
       result.least[v][x] = std::max(narrowing.bound(), relaxation.bound(static_cast<int>(v), x));
   if (!result.exact) return result;

@@ -5,6 +5,7 @@
 #include "plan/problem.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace soybean::plan {
@@ -27,10 +28,6 @@ struct Solution {
 
 Solution solve(const Problem& problem, const Limits& limits);
 
-/// A plan found after a few sweeps, which may be far from the best; none where none was found at or below the
-/// incumbent.
-Solution first_guess(const Problem& problem, const Limits& limits);
-
 /// How cheap plans with each value can be.
 struct Outlook {
   std::int64_t bound = 0; ///< no plan of the problem moves fewer bytes; `never`: none is as cheap as the incumbent
@@ -39,6 +36,21 @@ struct Outlook {
   /// cheap.
   std::vector<std::vector<std::int64_t>> least;
 };
-Outlook outlook(const Problem& problem, const Limits& limits);
+
+/// What can be told of a problem without solving it.
+class Forecast {
+public:
+  Forecast(const Problem& problem, const Limits& limits);
+  ~Forecast();
+  /// A plan found after a few sweeps, which may be far from the best; none where none was found at or below the
+  /// incumbent.
+  Solution guess();
+  /// Where a plan of `incumbent` bytes is known by now. To be asked for once, last.
+  Outlook outlook(std::int64_t incumbent);
+
+private:
+  struct Work;
+  std::unique_ptr<Work> work_;
+};
 
 } // namespace soybean::plan

@@ -87,7 +87,7 @@ TEST(Classes, no_plan_is_below_the_outlook_of_its_classes) {
     MoveCosts costs(mesh, Detail::classes);
     const Problem problem = make_problem(model, costs, make_class_domain(model, make_rules(model, "auto"), mesh, {}));
 
-    const Outlook look = outlook(problem, {.table_entries = 50'000'000});
+    const Outlook look = Forecast(problem, {.table_entries = 50'000'000}).outlook(never);
 
     EXPECT_TRUE(look.exact);
     int elsewhere = 0; // idle where that is cheaper than all plans of busy ranks
