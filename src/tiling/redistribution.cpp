@@ -218,7 +218,7 @@ Cost Search::cheapest_rest(const Visit& visit, std::int64_t overlap) const {
     std::int64_t elements = sliced - left; // reduce-scatters add up to what they take away
     for (const Group& g : groups) {
       steps += g.partial ? g.count : g.split;
-      if (g.partial) elements += (g.count - g.split) * 2 * (g.parts - 1) * (left / g.parts);
+      if (g.partial) elements += 2 * (left / g.parts) * (g.parts - 1) * (g.count - g.split);
     }
     const std::int64_t lacking = needed_ - std::min(left, overlap);
     const Cost cost{elements + lacking, steps + (lacking > 0)};

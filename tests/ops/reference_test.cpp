@@ -72,6 +72,7 @@ TEST_P(Reference, AgreesNodeByNodeOnRandomShapes) {
 void check_in_place(const device::Exec& exec, const Graph& graph, const Node& node, const Values& values) {
   const std::vector<int>& in_place = ops::find(node.op).in_place;
   std::vector<Block> inputs;
+  inputs.reserve(node.inputs.size());
   for (graph::TensorId t : node.inputs) inputs.push_back(values[t].copy());
   std::vector<Block> fresh;
   std::vector<device::TensorView> outputs;

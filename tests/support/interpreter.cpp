@@ -141,6 +141,7 @@ void fill_sources(const Graph& graph, Values& values, std::uint64_t seed) {
     if (tensor.producer != graph::none) continue;
     const philox::Stream stream{seed, hash_text(tensor.name), 0};
     std::vector<double> elements;
+    elements.reserve(static_cast<std::size_t>(volume(tensor.shape)));
     for (std::int64_t i = 0; i < volume(tensor.shape); ++i) elements.push_back(source_value(graph, tensor, stream, i));
     set_logical(values[t], elements);
   }
