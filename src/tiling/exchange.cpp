@@ -19,6 +19,7 @@ bool same_copy(const Mesh& mesh, const Tiling& tiling, int a, int b) {
 // receivers of different coordinates turn to different holders.
 ExchangePieces exchange_pieces(const Mesh& mesh, const Shape& shape, const Tiling& from, const Tiling& to, int rank) {
   ensure(!has_partial(from) && !has_partial(to), "an exchange moves whole values");
+  ensure(!has_halo(from), "an exchange begins at blocks, each element in one of them");
   const Box held = block(from, shape, mesh, rank), needed = block(to, shape, mesh, rank);
   ExchangePieces pieces;
   for (int peer = 0; peer < ranks(mesh); ++peer) {

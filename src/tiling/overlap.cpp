@@ -17,9 +17,9 @@ int split_dim(const Entry& entry) {
 /// A dim as the two tilings (0 and 1) cut it.
 struct Axis {
   std::int64_t extent = 0;
-  std::array<std::int64_t, 2> unit{1, 1};
+  std::array<Entry, 2> entry{replicate(), replicate()};
   std::array<int, 2> parts{1, 1};
-  std::array<std::size_t, 2> first{0, 0}; ///< where its blocks' boundaries begin in Counting::boundaries
+  std::array<std::size_t, 2> first{0, 0}; ///< where its blocks begin in Counting::ranges
   std::array<int, 2> index{0, 0};         ///< while coordinates are visited: the first block of those known so far,
   std::array<int, 2> width{1, 1};         ///< and how many they are
   int component = 0;                      ///< dims that share a cut have the same
@@ -89,8 +89,9 @@ public:
 
 private:
   void join(int a, int b);
-  void list_boundaries(Axis& axis, std::size_t side);
+  void list_ranges(Axis& axis, std::size_t side);
   std::int64_t component_total(int component);
+  Range spanned(const Axis& axis, std::size_t side) const;
   std::int64_t shared(const Axis& axis) const;
   std::int64_t descend(std::size_t level);
   bool by_digits(std::int64_t& total) const;
@@ -98,7 +99,7 @@ private:
   std::int64_t factor_ = 1; ///< of cuts that split nothing
   std::vector<Axis> axes_;
   std::vector<Axes> cuts_; ///< innermost first
-  std::vector<std::int64_t> boundaries_;
+  std::vector<Range> ranges_;
   std::vector<Axes> visited_; ///< of the component at hand, outermost first
   std::vector<Axis*> within_; ///< its dims
 };
@@ -120,7 +121,7 @@ Counting::Counting(const Mesh& mesh, const Shape& shape, const Tiling& a, const 
       Axis& axis = axes_[static_cast<std::size_t>(cut.dim[side])];
       cut.stride[side] = axis.parts[side];
       axis.parts[side] *= cut.parts;
-      axis.unit[side] = (side == 0 ? a : b)[i].unit;
+      axis.entry[side] = (side == 0 ? a : b)[i];
     }
     cuts_.push_back(cut);
   }
@@ -133,16 +134,12 @@ void Counting::join(int a, int b) {
     if (axis.component == from) axis.component = to;
 }
 
-void Counting::list_boundaries(Axis& axis, std::size_t side) {
-  axis.first[side] = boundaries_.size();
+void Counting::list_ranges(Axis& axis, std::size_t side) {
+  axis.first[side] = ranges_.size();
   const int parts = axis.parts[side];
   axis.width[side] = parts;
-  boundaries_.push_back(0);
-  if (parts > 1) {
-    const std::int64_t unit = axis.unit[side], units = axis.extent / unit;
-    for (int j = 1; j < parts; ++j) boundaries_.push_back(unit * (j * units / parts));
-  }
-  boundaries_.push_back(axis.extent);
+  if (parts == 1) ranges_.push_back({0, axis.extent});
+  for (int j = 0; parts > 1 && j < parts; ++j) ranges_.push_back(part_range(axis.entry[side], axis.extent, parts, j));
 }
 
 /// Where all blocks of a dim are equal, and those of one tiling nest in those of the other, two blocks overlap exactly
@@ -162,7 +159,8 @@ bool Counting::by_digits(std::int64_t& total) const {
   for (std::size_t d = 0; d < axes_.size(); ++d) {
     const Axis& axis = axes_[d];
     const auto& [mine, theirs] = of[d];
-    const auto even = [&](std::size_t side) { return axis.extent % (axis.unit[side] * axis.parts[side]) == 0; };
+    if (has_halo({axis.entry[0], axis.entry[1]})) return false;
+    const auto even = [&](std::size_t side) { return axis.extent % (axis.entry[side].unit * axis.parts[side]) == 0; };
     const std::size_t common = std::min(mine.size(), theirs.size());
     if (even(0) && even(1)) {
       for (std::size_t k = 0; k < common; ++k)
@@ -170,7 +168,7 @@ bool Counting::by_digits(std::int64_t& total) const {
       total *= axis.extent / std::max(axis.parts[0], axis.parts[1]);
       continue;
     }
-    if (common > 0 && axis.unit[0] != axis.unit[1]) return false;
+    if (common > 0 && axis.entry[0].unit != axis.entry[1].unit) return false;
     if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(common), theirs.begin())) return false;
     for (const int digit : mine.size() > theirs.size() ? mine : theirs)
       if (!digits.add_up(digit)) return false;
@@ -191,11 +189,18 @@ std::int64_t Counting::component_total(int component) {
   return descend(0);
 }
 
-/// What the dim's blocks share, of which the leading digits are known so far.
+/// What the blocks span of which the leading digits are known so far. Ranges with halos need not ascend: all, until one
+/// is left.
+Range Counting::spanned(const Axis& axis, std::size_t side) const {
+  const Range* first = &ranges_[axis.first[side] + static_cast<std::size_t>(axis.index[side])];
+  if (axis.width[side] > 1 && axis.entry[side].halo.reach != Reach::none) return {0, axis.extent};
+  return {first->begin, first[axis.width[side] - 1].end};
+}
+
+/// What the dim's blocks share.
 std::int64_t Counting::shared(const Axis& axis) const {
-  const std::int64_t* mine = &boundaries_[axis.first[0] + static_cast<std::size_t>(axis.index[0])];
-  const std::int64_t* theirs = &boundaries_[axis.first[1] + static_cast<std::size_t>(axis.index[1])];
-  return std::min(mine[axis.width[0]], theirs[axis.width[1]]) - std::max(mine[0], theirs[0]);
+  const Range mine = spanned(axis, 0), theirs = spanned(axis, 1);
+  return std::min(mine.end, theirs.end) - std::max(mine.begin, theirs.begin);
 }
 
 /// Over the coordinates of the cuts from the given one on, the outermost first: where larger blocks share nothing, none
@@ -234,7 +239,7 @@ std::int64_t Counting::total() {
   for (const Axes& cut : cuts_)
     if (cut.dim[0] != no_dim && cut.dim[1] != no_dim) join(cut.dim[0], cut.dim[1]);
   for (Axis& axis : axes_)
-    for (std::size_t side = 0; side < 2; ++side) list_boundaries(axis, side);
+    for (std::size_t side = 0; side < 2; ++side) list_ranges(axis, side);
   product = factor_;
   for (std::size_t d = 0; d < axes_.size(); ++d) {
     const Axis& axis = axes_[d];
@@ -245,13 +250,29 @@ std::int64_t Counting::total() {
   return product;
 }
 
+/// Elements of a dim in all its parts together.
+std::int64_t all_parts(const Entry& entry, std::int64_t extent, int parts) {
+  std::int64_t sum = 0;
+  for (int j = 0; j < parts; ++j) {
+    const Range range = part_range(entry, extent, parts, j);
+    sum += range.end - range.begin;
+  }
+  return sum;
+}
+
 } // namespace
 
 std::int64_t held_elements(const Mesh& mesh, const Shape& shape, const Tiling& tiling) {
   std::int64_t copies = 1;
   for (std::size_t cut = 0; cut < tiling.size(); ++cut)
     if (tiling[cut].kind != Kind::split) copies *= mesh.cuts[cut];
-  return copies * volume(shape);
+  std::int64_t elements = copies;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto halo = std::ranges::find_if(
+        tiling, [&](const Entry& e) { return e.halo.reach != Reach::none && e.dim == static_cast<std::int32_t>(d); });
+    elements *= halo == tiling.end() ? shape[d] : all_parts(*halo, shape[d], parts(tiling, mesh, halo->dim));
+  }
+  return elements;
 }
 
 std::int64_t overlap(const Mesh& mesh, const Shape& shape, const Tiling& a, const Tiling& b) {

@@ -325,6 +325,7 @@ std::int64_t lacking_elements(const Mesh& mesh, const Shape& shape, const Tiling
 bool equal(const Tiling& from, const Tiling& to) {
   if (from == to) return true;
   ensure(!has_partial(to), "a sum is never undone: nothing but the same tiling leads to a partial one");
+  ensure(!has_halo(from), "copies with halos are made from blocks, not the other way");
   return false;
 }
 

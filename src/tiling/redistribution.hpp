@@ -4,8 +4,9 @@
 //
 // Rules (DESIGN §3): while anything is partial only reduce-scatter, all-reduce and slice are moves; cut i may
 // reduce-scatter or slice to split(d) only if no later cut splits d; one exchange, in which each rank receives exactly
-// the elements it needs and lacks, comes last. Bytes are bytes received, summed over all ranks: reduce-scatter of local
-// terms of b bytes in a group of p: (p-1)·b per group; all-reduce twice that; exchange: what is lacking.
+// the elements it needs and lacks, comes last; what it ends in may have halos. Bytes are bytes received, summed over
+// all ranks: reduce-scatter of local terms of b bytes in a group of p: (p-1)·b per group; all-reduce twice that;
+// exchange: what is lacking.
 #include "tiling/tiling.hpp"
 
 #include <string>

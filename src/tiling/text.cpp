@@ -9,6 +9,17 @@ namespace soybean::tiling {
 
 namespace {
 
+std::string to_string(const Halo& halo) {
+  std::string text = halo.reach == Reach::windows      ? "windows("
+                     : halo.reach == Reach::neighbours ? "neighbours("
+                                                       : "halo(";
+  text += std::to_string(halo.kernel);
+  if (halo.stride != 1) text += fmt::format(" stride {}", halo.stride);
+  if (halo.dilation != 1) text += fmt::format(" dilation {}", halo.dilation);
+  if (halo.padding != 0) text += fmt::format(" padding {}", halo.padding);
+  return text + ")";
+}
+
 std::string to_string(const Entry& entry) {
   switch (entry.kind) {
   case Kind::replicate:
@@ -18,7 +29,9 @@ std::string to_string(const Entry& entry) {
   case Kind::split:
     break;
   }
-  return entry.unit == 1 ? fmt::format("split({})", entry.dim) : fmt::format("split({}/{})", entry.dim, entry.unit);
+  const std::string text =
+      entry.unit == 1 ? fmt::format("split({})", entry.dim) : fmt::format("split({}/{})", entry.dim, entry.unit);
+  return entry.halo.reach == Reach::none ? text : text + "+" + to_string(entry.halo);
 }
 
 std::string_view trimmed(std::string_view text) {
