@@ -37,17 +37,31 @@ struct Conv {
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t padding_h = 0, padding_w = 0;
   std::int64_t dilation_h = 1, dilation_w = 1; ///< 1: neighbouring pixels
+  /// Of a block of an image: how much more padding there is behind it than before it (negative: less, or rows left
+  /// out).
+  std::int64_t uneven_h = 0, uneven_w = 0;
   bool bias = false; ///< forward: the bias of its channel is added to every output; then the sums must not be empty
   auto operator<=>(const Conv&) const = default;
 
-  std::int64_t out_height() const { return (height + 2 * padding_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
-  std::int64_t out_width() const { return (width + 2 * padding_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
+  std::int64_t reach_h() const { return dilation_h * (kernel_h - 1) + 1; } ///< rows from a window's first to its last
+  std::int64_t reach_w() const { return dilation_w * (kernel_w - 1) + 1; }
+  std::int64_t out_height() const { return (height + 2 * padding_h + uneven_h - reach_h()) / stride_h + 1; }
+  std::int64_t out_width() const { return (width + 2 * padding_w + uneven_w - reach_w()) / stride_w + 1; }
+  /// Every sum is empty: results are zero, and there is nothing to ask a library for.
+  bool nothing_to_sum() const {
+    return batch == 0 || in_channels == 0 || out_channels == 0 || height <= 0 || width <= 0 || out_height() <= 0 ||
+           out_width() <= 0;
+  }
   std::int64_t input_size() const { return batch * height * width * in_channels; }
   std::int64_t output_size() const { return batch * out_height() * out_width() * out_channels; }
   std::int64_t weight_size() const { return out_channels * (in_channels / groups) * kernel_h * kernel_w; }
 };
 
 enum class ConvPass : std::uint8_t { forward, backward_data, backward_weights };
+
+/// Whether the passes take the convolution's padding as it is. Where not, the caller writes it out. Negative padding,
+/// as where rows of a gradient lie before all windows, none takes.
+bool conv_takes_padding(const Conv& conv);
 
 /// Scratch bytes of one call; makes the primitive if it is not there yet, so that the calls allocate nothing.
 std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass);

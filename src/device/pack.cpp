@@ -87,7 +87,8 @@ Strides logical_strides(const Canonical& block) {
   return strides;
 }
 
-/// Strides of a block in physical order: dim 1 innermost where there are spatial positions.
+/// Strides of a block in physical order: dim 1 innermost where there are spatial positions (of a single one, as a block
+/// of an image may have, both orders are the same).
 Strides physical_strides(const Canonical& block, bool channels_last) {
   if (!channels_last || block.rank < 3) return logical_strides(block);
   Strides strides{};
@@ -377,12 +378,12 @@ void upload(const Exec& exec, const void* host, const TensorView& view, const Bo
 
 void copy_box(const Exec& exec, const TensorView& from, const TensorView& to, const Box& box) {
   ensure(contains(from.box, box) && contains(to.box, box), "a box outside a block: " + to_string(box));
-  ensure(from.dtype == to.dtype && from.spatial == to.spatial, "copies are between blocks of one tensor");
   if (empty(box)) return;
+  ensure(from.dtype == to.dtype && (from.spatial == to.spatial || !is_flattened(from)),
+         "copies are between blocks of one tensor");
   const Canonical a = canonical(from, from.box), b = canonical(to, to.box);
-  const bool channels_last = from.spatial > 1;
   for (const Canonical& part : cuboids(from, box)) {
-    const Copy copy = between(a, physical_strides(a, channels_last), b, physical_strides(b, channels_last), part);
+    const Copy copy = between(a, physical_strides(a, from.spatial > 1), b, physical_strides(b, to.spatial > 1), part);
     run(exec, from.dtype, simplified(copy), from.data, to.data);
   }
 }

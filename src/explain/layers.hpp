@@ -11,7 +11,7 @@
 namespace soybean::explain {
 
 struct LayerFigures {
-  std::string kind;              ///< "data", "model", "hybrid", "-"
+  std::string kind;              ///< "data", "spatial", "model", "hybrid", "-"
   std::string split;             ///< of its main node: "batch/4 features/2"
   std::string why;               ///< from what the alternatives would move, the rest as planned
   std::int64_t bytes = 0;        ///< its tensors move, all ranks together

@@ -34,15 +34,17 @@ NodeId first_to_need(const Graph& graph, const plan::Plan& plan, TensorId tensor
 
 /// What an exchange is called by what it does on the cuts it changes, and how many ranks they join.
 std::pair<std::string, int> name_of_exchange(const plan::Plan& plan, const tiling::Step& step) {
-  bool gathers = true, turns = true;
+  bool gathers = true, turns = true, halos = true;
   int ranks = 1;
   for (std::size_t cut = 0; cut < step.from.size(); ++cut) {
     if (step.from[cut] == step.to[cut]) continue;
     ranks *= plan.mesh.cuts[cut];
     gathers = gathers && step.to[cut].kind == tiling::Kind::replicate;
+    halos = halos && step.to[cut].halo.reach != tiling::Reach::none && step.from[cut].kind == tiling::Kind::split &&
+            step.from[cut].dim == step.to[cut].dim;
     turns = turns && step.from[cut].kind == tiling::Kind::split && step.to[cut].kind == tiling::Kind::split;
   }
-  return {gathers ? "all_gather" : turns ? "all_to_all" : "exchange", ranks};
+  return {gathers ? "all_gather" : halos ? "halo" : turns ? "all_to_all" : "exchange", ranks};
 }
 
 int layer_of(const Graph& graph, NodeId node) {

@@ -25,9 +25,10 @@ std::int64_t scratch_conv2d_grad_input(const Exec& exec, const Call& call);
 std::int64_t scratch_conv2d_grad_weight(const Exec& exec, const Call& call);
 } // namespace reference
 
-/// The convolution a call of each row makes of one rank's blocks: extents from the blocks, the rest from the node. With
-/// groups > 1 the blocks hold whole groups. Throws Bug when the blocks do not fit together or are not stored as the
-/// contract says (x, y NHWC, weight plain).
+/// The convolution a call of each row makes of one rank's blocks: extents from the blocks, padding from where they lie
+/// in the images (blocks of rows or columns: of x those that y's windows reach), the rest from the node. With groups >
+/// 1 the blocks hold whole groups. Throws Bug when the blocks do not fit together or are not stored as the contract
+/// says (x, y NHWC, weight plain).
 device::Conv forward_conv(const Call& call);
 device::Conv grad_input_conv(const Call& call);
 device::Conv grad_weight_conv(const Call& call);

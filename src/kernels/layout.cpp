@@ -33,7 +33,7 @@ void expect_alike(const TensorView& a, const TensorView& b) {
 ChannelRows channel_rows(const TensorView& view) {
   const Shape& e = view.box.extents;
   const std::int64_t positions = e.size() == 4 ? e[2] * e[3] : 1;
-  ensure((e.size() == 2 || e.size() == 4) && view.spatial == positions,
+  ensure((e.size() == 2 || e.size() == 4) && (view.spatial == positions || positions == 0),
          fmt::format("channels are not innermost in block {} (spatial {})", to_string(view.box), view.spatial));
   return {e[0] * positions, e[1]};
 }
@@ -55,13 +55,18 @@ LogicalIndex logical_index(const TensorView& view) {
   Shape strides(rank, 1);
   for (int d = rank - 2; d >= 0; --d) strides[d] = strides[d + 1] * g[d + 1];
   for (int d = 0; d < rank; ++d) index.base += o[d] * strides[d];
-  if (view.spatial > 1) { // [B][S][C], c running in steps of S
-    for (int d = 2; d < rank; ++d) ensure(e[d] == g[d], "image positions are split");
+  if (view.spatial > 1 && rank == 4 && e[3] != g[3]) { // [B][H][W][C] of some columns
+    index.outer_dims = 3;
+    index.extents[0] = e[0], index.strides[0] = strides[0];
+    for (int d = 1; d < 3; ++d) index.extents[d] = e[d + 1], index.strides[d] = strides[d + 1];
+    index.inner = e[1];
+    index.inner_stride = strides[1];
+  } else if (view.spatial > 1) { // [B][S][C], c running in steps of all positions there are
     index.outer_dims = 2;
     index.extents[0] = e[0], index.strides[0] = strides[0];
     index.extents[1] = view.spatial, index.strides[1] = 1;
     index.inner = row_size(e) / view.spatial;
-    index.inner_stride = view.spatial;
+    index.inner_stride = rank == 4 ? strides[1] : view.spatial;
   } else {
     int first = rank; // dims first … run on without gaps
     index.inner = 1;

@@ -35,15 +35,15 @@ KOKKOS_INLINE_FUNCTION Range window(const Pool& p, int axis, std::int64_t i) {
 KOKKOS_INLINE_FUNCTION Range windows_at(const Pool& p, int axis, std::int64_t i) {
   const std::int64_t reach = i + p.padding[axis] - (p.dilation[axis] * (p.kernel[axis] - 1) + 1);
   const std::int64_t begin = reach < 0 ? 0 : reach / p.stride[axis] + 1;
-  const std::int64_t end = (i + p.padding[axis]) / p.stride[axis] + 1;
+  const std::int64_t end = i + p.padding[axis] < 0 ? 0 : (i + p.padding[axis]) / p.stride[axis] + 1;
   return {begin, end < p.out[axis] ? end : p.out[axis]};
 }
 
 /// By how much avg_pool divides window `i` along an axis.
 KOKKOS_INLINE_FUNCTION std::int64_t counted(const Pool& p, int axis, std::int64_t i) {
   const std::int64_t first = i * p.stride[axis] - p.padding[axis], last = first + p.kernel[axis];
-  const std::int64_t begin = p.count_padding || first > 0 ? first : 0;
-  const std::int64_t most = p.in[axis] + (p.count_padding ? p.end_padding[axis] : 0);
+  const std::int64_t begin = p.count_padding || first > -p.before[axis] ? first : -p.before[axis];
+  const std::int64_t most = p.in[axis] + p.after[axis] + (p.count_padding ? p.end_padding[axis] : 0);
   return (last < most ? last : most) - begin;
 }
 
@@ -57,7 +57,8 @@ KOKKOS_INLINE_FUNCTION std::int64_t image_row(const Pool& p, const std::int64_t 
 bool is_done_by_library(const Exec& exec, const Pool& p, device::PoolKind kind, const float* x, float* y) {
   for (int axis = 0; axis < 2; ++axis) {
     const std::int64_t room = p.in[axis] + p.padding[axis] + p.end_padding[axis] - p.kernel[axis];
-    if (p.dilation[axis] != 1 || p.padding[axis] != p.end_padding[axis] || p.out[axis] != room / p.stride[axis] + 1)
+    if (p.dilation[axis] != 1 || p.padding[axis] != p.end_padding[axis] || p.out[axis] != room / p.stride[axis] + 1 ||
+        p.before[axis] + p.after[axis] > 0)
       return false;
   }
   return device::pool(exec,
@@ -84,6 +85,7 @@ std::int64_t image_rows_work(const Pool& p) {
 Pool make_pool(const graph::Node& node, const TensorView& x, const TensorView& y) {
   Pool p = make_global_pool(x, y);
   for (int axis = 0; axis < 2; ++axis) {
+    const int dim = 2 + axis;
     p.kernel[axis] = node.attributes.integers("kernel").at(axis);
     p.stride[axis] = node.attributes.integers("stride").at(axis);
     const auto& padding = node.attributes.integers("padding");
@@ -92,10 +94,11 @@ Pool make_pool(const graph::Node& node, const TensorView& x, const TensorView& y
     if (node.attributes.has("dilation")) p.dilation[axis] = node.attributes.integers("dilation").at(axis);
     const bool ceil = node.attributes.has("ceil_mode") && node.attributes.integer("ceil_mode") == 1;
     const std::int64_t reach = p.dilation[axis] * (p.kernel[axis] - 1) + 1, stride = p.stride[axis];
-    const std::int64_t room = p.in[axis] + p.padding[axis] + p.end_padding[axis] - reach;
+    const std::int64_t room = x.global[dim] + p.padding[axis] + p.end_padding[axis] - reach, windows = y.global[dim];
     ensure(p.padding[axis] < reach && stride >= 1, node.name + ": windows in the padding alone");
-    ensure(p.out[axis] == room / stride + 1 || (ceil && p.out[axis] == (room + stride - 1) / stride + 1),
+    ensure(windows == room / stride + 1 || (ceil && windows == (room + stride - 1) / stride + 1),
            node.name + ": pooled image has another size");
+    p.padding[axis] += x.box.offsets[dim] - y.box.offsets[dim] * stride;
   }
   if (node.attributes.has("count_include_pad")) p.count_padding = node.attributes.integer("count_include_pad") == 1;
   return p;
@@ -110,11 +113,23 @@ Pool make_global_pool(const TensorView& x, const TensorView& y) {
   p.channels = x.extent(1);
   ensure(p.samples == y.extent(0) && p.channels == y.extent(1), "pooling: blocks differ");
   for (int axis = 0; axis < 2; ++axis) {
-    p.in[axis] = p.kernel[axis] = x.extent(2 + axis);
-    p.out[axis] = y.extent(2 + axis);
-    ensure(x.extent(2 + axis) == x.global[2 + axis], "pooling: images are split");
+    const int dim = 2 + axis;
+    p.kernel[axis] = x.global[dim];
+    p.in[axis] = x.extent(dim);
+    p.out[axis] = y.extent(dim);
+    p.padding[axis] = p.before[axis] = x.box.offsets[dim]; // where the window, all of the image, begins
+    p.after[axis] = x.global[dim] - x.box.offsets[dim] - x.extent(dim);
   }
   return p;
+}
+
+PoolPart part_of(const TensorView& x, const TensorView& dx) {
+  PoolPart part;
+  for (int axis = 0; axis < 2; ++axis) {
+    part.begin[axis] = dx.box.offsets[2 + axis] - x.box.offsets[2 + axis];
+    part.extent[axis] = dx.extent(2 + axis);
+  }
+  return part;
 }
 
 void max_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
@@ -144,12 +159,17 @@ void max_pool(const Exec& exec, const Pool& p, const float* x, float* y) {
 }
 
 void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float* x, float* dx) {
+  max_pool_grad(exec, p, {.begin = {0, 0}, .extent = {p.in[0], p.in[1]}}, dy, x, dx);
+}
+
+void max_pool_grad(const Exec& exec, const Pool& p, const PoolPart& part, const float* dy, const float* x, float* dx) {
+  const PoolPart wanted = part;
   spans_for(
-      exec, p.samples * p.in[0], p.channels, image_rows_work(p), "soybean::max_pool_grad",
+      exec, p.samples * wanted.extent[0], p.channels, image_rows_work(p), "soybean::max_pool_grad",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t begin, int width) {
-        const std::int64_t b = row / p.in[0], ih = row % p.in[0];
-        float* to = dx + row * p.in[1] * p.channels + begin;
-        for (std::int64_t w = 0; w < p.in[1]; ++w)
+        const std::int64_t b = row / wanted.extent[0], ih = wanted.begin[0] + row % wanted.extent[0];
+        float* to = dx + row * wanted.extent[1] * p.channels + begin;
+        for (std::int64_t w = 0; w < wanted.extent[1]; ++w)
           for (int c = 0; c < width; ++c) to[w * p.channels + c] = 0;
         const Range ohs = windows_at(p, 0, ih);
         for (std::int64_t oh = ohs.begin; oh < ohs.end; ++oh) {
@@ -177,8 +197,9 @@ void max_pool_grad(const Exec& exec, const Pool& p, const float* dy, const float
               }
             const float* above = dy + image_row(p, p.out, b, oh) + ow * p.channels + begin;
             for (std::int64_t w = ws.begin; w < ws.end; w += ws.step) {
+              if (w < wanted.begin[1] || w >= wanted.begin[1] + wanted.extent[1]) continue;
               const auto here = static_cast<std::int32_t>(ih * p.in[1] + w);
-              float* sum = to + w * p.channels;
+              float* sum = to + (w - wanted.begin[1]) * p.channels;
 #pragma omp simd
               for (int c = 0; c < width; ++c) {
                 const float old = sum[c], term = above[c];
@@ -249,8 +270,8 @@ void run_max_pool_grad(const Exec& exec, const Call& call) {
   const TensorView &dy = call.inputs[0], &x = call.inputs[1], &dx = call.outputs[0];
   expect(dy, DType::f32);
   expect(x, DType::f32);
-  expect_alike(x, dx);
-  max_pool_grad(exec, make_pool(call.node, x, dy), dy.as<float>(), x.as<float>(), dx.as<float>());
+  expect(x, DType::f32);
+  max_pool_grad(exec, make_pool(call.node, x, dy), part_of(x, dx), dy.as<float>(), x.as<float>(), dx.as<float>());
 }
 void run_avg_pool(const Exec& exec, const Call& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];

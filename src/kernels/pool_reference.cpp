@@ -50,8 +50,9 @@ double area_of(const Pool& p, std::int64_t h0, std::int64_t w0) {
   std::int64_t count = 0;
   for (std::int64_t h = h0; h < h0 + p.kernel[0]; ++h)
     for (std::int64_t w = w0; w < w0 + p.kernel[1]; ++w) {
-      const bool image = h >= 0 && h < p.in[0] && w >= 0 && w < p.in[1];
-      const bool padded = h < p.in[0] + p.end_padding[0] && w < p.in[1] + p.end_padding[1];
+      const std::int64_t height = p.in[0] + p.after[0], width = p.in[1] + p.after[1];
+      const bool image = h >= -p.before[0] && h < height && w >= -p.before[1] && w < width;
+      const bool padded = h < height + p.end_padding[0] && w < width + p.end_padding[1];
       if (p.count_padding ? padded : image) ++count;
     }
   return static_cast<double>(count);
@@ -93,11 +94,14 @@ void run_max_pool_grad(const Exec&, const Call& call) {
   const TensorView &dy = call.inputs[0], &x = call.inputs[1], &dx = call.outputs[0];
   expect(dy, DType::f64);
   expect(x, DType::f64);
-  expect_alike(x, dx);
   const Pool p = make_pool(call.node, x, dy);
+  const PoolPart part = part_of(x, dx);
   for (std::int64_t i = 0; i < dx.size(); ++i) dx.as<double>()[i] = 0;
   each_window(p, [&](std::int64_t o, std::int64_t b, std::int64_t c, std::int64_t h0, std::int64_t w0) {
-    dx.as<double>()[place_of_maximum(p, x.as<double>(), b, c, h0, w0)] += dy.as<double>()[o];
+    const std::int64_t pixel = place_of_maximum(p, x.as<double>(), b, c, h0, w0) / p.channels;
+    const std::int64_t w = pixel % p.in[1] - part.begin[1], h = pixel / p.in[1] % p.in[0] - part.begin[0];
+    if (h < 0 || h >= part.extent[0] || w < 0 || w >= part.extent[1]) return;
+    dx.as<double>()[at(p, part.extent, b, c, h, w)] += dy.as<double>()[o];
   });
 }
 

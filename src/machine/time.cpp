@@ -86,12 +86,25 @@ std::int64_t last_block(std::int64_t extent, std::int64_t unit, std::int64_t par
   return extent - tiling::block_range(extent, unit, parts, parts - 1).begin;
 }
 
+/// Elements of a dim that the fullest of `parts` ranks needs: one with halos on both sides, if it has any.
+std::int64_t fullest(const ops::OperandDim& dim, std::int64_t extent, std::int64_t parts) {
+  if (parts == 1) return extent;
+  if (dim.halo.reach == tiling::Reach::none) return last_block(extent, dim.unit, parts);
+  const tiling::Entry entry = tiling::split(0, dim.unit, dim.halo);
+  std::int64_t most = 0;
+  for (std::int64_t j = 0; j < parts; ++j) {
+    const tiling::Range range = tiling::part_range(entry, extent, parts, j);
+    most = std::max(most, range.end - range.begin);
+  }
+  return most;
+}
+
 double product_of_blocks(const Tensor& tensor, const ops::OperandForm& dims, const std::vector<std::int64_t>& parts) {
   double elements = 1;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const std::int64_t extent = tensor.shape[d];
     elements *= static_cast<double>(
-        dims[d].index < 0 ? extent : last_block(extent, dims[d].unit, parts[static_cast<std::size_t>(dims[d].index)]));
+        dims[d].index < 0 ? extent : fullest(dims[d], extent, parts[static_cast<std::size_t>(dims[d].index)]));
   }
   return elements;
 }
@@ -195,8 +208,8 @@ Amount amount(const Graph& graph, const Node& node, const ops::Form& form, const
       const Tensor& tensor = graph.tensors[tensors[i]];
       result.bytes += product_of_blocks(tensor, operands[i], parts) * static_cast<double>(size_of(tensor.dtype));
       for (std::size_t d = 0; d < operands[i].size(); ++d) {
-        const auto [index, unit] = operands[i][d];
-        if (index < 0 || parts[static_cast<std::size_t>(index)] == 1) continue;
+        const auto& [index, unit, halo] = operands[i][d];
+        if (index < 0 || parts[static_cast<std::size_t>(index)] == 1 || halo.reach != tiling::Reach::none) continue;
         fraction[static_cast<std::size_t>(index)] =
             static_cast<double>(last_block(tensor.shape[d], unit, parts[static_cast<std::size_t>(index)])) /
             static_cast<double>(tensor.shape[d]);

@@ -101,11 +101,12 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
 
 /// `full` operands like x, then one value per channel each; results likewise.
 Form channel_form(const Graph& graph, const Node& node, std::size_t full, bool full_result) {
-  const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  const std::string dims = dims_text(rank, true);
   std::string text;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + (i < full ? dims : "c");
   for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i ? ", " : " -> ") + (full_result ? dims : "c");
-  return make_form(graph, node, {.text = text, .split = "b c"});
+  return make_form(graph, node, {.text = text, .split = and_spatial("b c", rank)});
 }
 
 Form form_statistic(const Graph& graph, const Node& node) {

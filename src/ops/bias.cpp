@@ -37,12 +37,13 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
 
 Form form_forward(const Graph& graph, const Node& node) {
   const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
-  return make_form(graph, node, {.text = dims + ", c -> " + dims, .split = "b c"});
+  return make_form(graph, node,
+                   {.text = dims + ", c -> " + dims, .split = and_spatial("b c", output(graph, node).shape.size())});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node,
-                   {.text = dims_text(input(graph, node, 0).shape.size(), true) + " -> c", .split = "b c"});
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  return make_form(graph, node, {.text = dims_text(rank, true) + " -> c", .split = and_spatial("b c", rank)});
 }
 
 void gradient(Backward& backward, const Node& node) {

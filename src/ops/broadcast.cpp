@@ -115,7 +115,9 @@ Form form_of(const Graph& graph, const Node& node, bool linear) {
   std::string text;
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     text += (i ? ", " : "") + operand_text(input(graph, node, i), result);
-  return make_form(graph, node, {.text = text + " -> " + dims_text(result.size(), true), .split = "b c"});
+  return make_form(
+      graph, node,
+      {.text = text + " -> " + dims_text(result.size(), true), .split = and_spatial("b c", result.size())});
 }
 Form form_plain(const Graph& graph, const Node& node) {
   return form_of(graph, node, false);

@@ -132,6 +132,25 @@ Shape window_output(const Graph& graph, const Node& node, const Shape& image) {
   return result;
 }
 
+OperandHalos window_halos(const Node& node, tiling::Reach reach, const WindowSizes& sizes) {
+  const Shape& padding = node.attributes.integers("padding");
+  OperandHalos halos;
+  for (std::size_t d = 0; d < 2; ++d)
+    halos[d] = {.reach = reach,
+                .other = static_cast<std::int32_t>(reach == tiling::Reach::windows ? sizes.image[d] : sizes.windows[d]),
+                .stride = static_cast<std::int32_t>(node.attributes.integers("stride")[d]),
+                .kernel = static_cast<std::int32_t>(node.attributes.integers("kernel")[d]),
+                .dilation = node.attributes.has("dilation")
+                                ? static_cast<std::int32_t>(node.attributes.integers("dilation")[d])
+                                : 1,
+                .padding = static_cast<std::int32_t>(padding[d])};
+  return halos;
+}
+
+std::string and_spatial(std::string_view others, std::size_t rank) {
+  return std::string(others) + (rank == 4 ? " h w" : "");
+}
+
 Form elementwise_form(const Graph& graph, const Node& node, bool linear, int hyper) {
   const bool batch = any_batch(graph, node);
   const std::string dims = dims_text(input(graph, node, 0).shape.size(), batch);
@@ -139,7 +158,8 @@ Form elementwise_form(const Graph& graph, const Node& node, bool linear, int hyp
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     text += (i ? ", " : "") + (static_cast<int>(i) == hyper ? std::string(".") : dims);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i ? ", " : " -> ") + dims;
-  return make_form(graph, node, {.text = text, .split = batch ? "b c" : "d0 d1", .linear = linear});
+  const std::string split = batch ? and_spatial("b c", input(graph, node, 0).shape.size()) : "d0 d1";
+  return make_form(graph, node, {.text = text, .split = split, .linear = linear});
 }
 
 Result elementwise_result(const Graph& graph, const Node& node, std::size_t operands) {

@@ -6,6 +6,7 @@
 #include "ops/form.hpp"
 #include "ops/operator.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,16 +46,29 @@ std::string dims_text(std::size_t rank, bool batch);
 /// image and the padding before it; else rounded down). Throws Error naming the layer.
 Shape window_output(const graph::Graph& graph, const graph::Node& node, const Shape& image);
 
-/// A form written as in README.md. Index "b" is the batch; "." is a dim no index runs along, "1" a scalar.
+/// The halos of an image operand's height and width.
+using OperandHalos = std::array<tiling::Halo, 2>;
+
+/// A form written as in README.md. Index "b" is the batch, "h" and "w" are rows and columns of images; "." is a dim no
+/// index runs along, "1" a scalar, "~h" a range of what blocks of h need.
 struct FormText {
-  std::string text;            ///< "b c h w, o c r s -> b o h' w'"
-  std::string_view split = ""; ///< names of the splittable indices, separated by spaces
+  std::string text;       ///< "b c h w, o c r s -> b o h' w'"
+  std::string split = ""; ///< names of the splittable indices, separated by spaces
   bool replicable = false;
   bool may_idle = false;
   bool linear = false;
   /// Number of steps of index "g"; any other index has as many as the smallest extent it runs along.
   std::int64_t groups = 0;
+  std::vector<OperandHalos> halos = {}; ///< per operand; none left out at the end are read
 };
+/// The halos of an operand of windows that slide over an image (attributes as in window_output): what it is of, the
+/// positions of the image or the windows, and the sizes of both, [H, W].
+struct WindowSizes {
+  Shape image, windows;
+};
+OperandHalos window_halos(const graph::Node& node, tiling::Reach reach, const WindowSizes& sizes);
+/// The splittable indices of an operator that splits `others`, and rows and columns of its rank-4 operands.
+std::string and_spatial(std::string_view others, std::size_t rank);
 /// Units follow from the tensors': along each dim a multiple of its unit, the same number of steps for all operands.
 Form make_form(const graph::Graph& graph, const graph::Node& node, const FormText& form);
 

@@ -85,10 +85,12 @@ std::vector<Result> infer_slice_grad(const Graph& graph, const Node& node) {
 }
 
 Form form_of(const Graph& graph, const Node& node) {
-  const std::string dims = input(graph, node, 0).shape.size() == 4 ? "b . h w" : "b .";
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  const std::string dims = rank == 4 ? "b . h w" : "b .";
   std::string text = dims;
   for (std::size_t i = 1; i < node.inputs.size(); ++i) text += ", " + dims;
-  return make_form(graph, node, {.text = text + " -> " + dims, .split = "b", .replicable = true, .linear = true});
+  return make_form(graph, node,
+                   {.text = text + " -> " + dims, .split = and_spatial("b", rank), .replicable = true, .linear = true});
 }
 
 void gradient(Backward& backward, const Node& node) {

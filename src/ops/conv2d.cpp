@@ -72,23 +72,44 @@ std::vector<Result> infer_grad_weight(const Graph& graph, const Node& node) {
            .role = role_of(node)}};
 }
 
-/// With one group: batch, in- and out-channels. With several: batch and groups; a group keeps all its channels.
-Form conv_form(const Graph& graph, const Node& node, std::string text, std::string grouped) {
+/// With one group: batch, in- and out-channels, rows and columns. With several: batch, groups, rows and columns; a
+/// group keeps all its channels.
+Form conv_form(const Graph& graph, const Node& node, FormText form, std::string grouped) {
   const std::int64_t groups = node.attributes.integer("groups");
-  if (groups == 1) return make_form(graph, node, {.text = std::move(text), .split = "b o c"});
-  return make_form(graph, node, {.text = std::move(grouped), .split = "b g", .groups = groups});
+  form.split = "b o c h w";
+  if (groups == 1) return make_form(graph, node, form);
+  form.text = std::move(grouped);
+  form.split = "b g h w";
+  form.groups = groups;
+  return make_form(graph, node, form);
+}
+
+WindowSizes sizes_of(const Tensor& image, const Tensor& windows) {
+  return {{image.shape[2], image.shape[3]}, {windows.shape[2], windows.shape[3]}};
 }
 
 Form form_forward(const Graph& graph, const Node& node) {
-  return conv_form(graph, node, "b c h w, o c r s -> b o h' w'", "b g h w, g c r s -> b g h' w'");
+  const WindowSizes sizes = sizes_of(input(graph, node, 0), output(graph, node));
+  return conv_form(
+      graph, node,
+      {.text = "b c ~h ~w, o c r s -> b o h w", .halos = {window_halos(node, tiling::Reach::positions, sizes)}},
+      "b g ~h ~w, g c r s -> b g h w");
 }
 
 Form form_grad_input(const Graph& graph, const Node& node) {
-  return conv_form(graph, node, "b o h' w', o c r s -> b c h w", "b g h' w', g c r s -> b g h w");
+  const WindowSizes sizes = sizes_of(output(graph, node), input(graph, node, 0));
+  return conv_form(
+      graph, node,
+      {.text = "b o ~h ~w, o c r s -> b c h w", .halos = {window_halos(node, tiling::Reach::windows, sizes)}},
+      "b g ~h ~w, g c r s -> b g h w");
 }
 
 Form form_grad_weight(const Graph& graph, const Node& node) {
-  return conv_form(graph, node, "b o h' w', b c h w -> o c r s", "b g h' w', b g h w -> g c r s");
+  const WindowSizes sizes = sizes_of(input(graph, node, 1), input(graph, node, 0));
+  return conv_form(
+      graph, node,
+      {.text = "b o h w, b c ~h ~w -> o c r s", .halos = {{}, window_halos(node, tiling::Reach::positions, sizes)}},
+      "b g h w, b g ~h ~w -> g c r s");
 }
 
 void gradient(Backward& backward, const Node& node) {

@@ -65,22 +65,43 @@ std::vector<Result> infer_grad_weight(const Graph& graph, const Node& node) {
            .role = role_of(node)}};
 }
 
-Form form_of(const Graph& graph, const Node& node, std::string text, std::string grouped) {
+Form form_of(const Graph& graph, const Node& node, FormText form, std::string grouped) {
   const std::int64_t groups = node.attributes.integer("groups");
-  if (groups == 1) return make_form(graph, node, {.text = std::move(text), .split = "b c o"});
-  return make_form(graph, node, {.text = std::move(grouped), .split = "b g", .groups = groups});
+  form.split = "b c o h w";
+  if (groups == 1) return make_form(graph, node, form);
+  form.text = std::move(grouped);
+  form.split = "b g h w";
+  form.groups = groups;
+  return make_form(graph, node, form);
+}
+
+/// Here the windows are positions of the operand, and slide over the result.
+WindowSizes sizes_of(const Tensor& image, const Tensor& windows) {
+  return {{image.shape[2], image.shape[3]}, {windows.shape[2], windows.shape[3]}};
 }
 
 Form form_forward(const Graph& graph, const Node& node) {
-  return form_of(graph, node, "b c h w, c o r s -> b o h' w'", "b g h w, g o r s -> b g h' w'");
+  const WindowSizes sizes = sizes_of(output(graph, node), input(graph, node, 0));
+  return form_of(
+      graph, node,
+      {.text = "b c ~h ~w, c o r s -> b o h w", .halos = {window_halos(node, tiling::Reach::windows, sizes)}},
+      "b g ~h ~w, g o r s -> b g h w");
 }
 
 Form form_grad_input(const Graph& graph, const Node& node) {
-  return form_of(graph, node, "b o h' w', c o r s -> b c h w", "b g h' w', g o r s -> b g h w");
+  const WindowSizes sizes = sizes_of(input(graph, node, 0), output(graph, node));
+  return form_of(
+      graph, node,
+      {.text = "b o ~h ~w, c o r s -> b c h w", .halos = {window_halos(node, tiling::Reach::positions, sizes)}},
+      "b g ~h ~w, g o r s -> b g h w");
 }
 
 Form form_grad_weight(const Graph& graph, const Node& node) {
-  return form_of(graph, node, "b c h w, b o h' w' -> c o r s", "b g h w, b g h' w' -> g o r s");
+  const WindowSizes sizes = sizes_of(input(graph, node, 1), input(graph, node, 0));
+  return form_of(
+      graph, node,
+      {.text = "b c h w, b o ~h ~w -> c o r s", .halos = {{}, window_halos(node, tiling::Reach::positions, sizes)}},
+      "b g h w, b g ~h ~w -> g o r s");
 }
 
 void gradient(Backward& backward, const Node& node) {

@@ -31,14 +31,23 @@ std::vector<std::string_view> words(std::string_view text, char separator) {
 int find_or_add(Form& form, std::string_view name) {
   for (std::size_t i = 0; i < form.indices.size(); ++i)
     if (form.indices[i].name == name) return static_cast<int>(i);
-  form.indices.push_back({.name = std::string(name), .count = 0, .splittable = false, .batch = name == "b"});
+  form.indices.push_back({.name = std::string(name),
+                          .count = 0,
+                          .splittable = false,
+                          .batch = name == "b",
+                          .spatial = name == "h" || name == "w"});
   return static_cast<int>(form.indices.size()) - 1;
 }
 
-OperandForm parse_operand(Form& form, std::string_view text, const Tensor& tensor) {
+OperandForm parse_operand(Form& form, std::string_view text, const Tensor& tensor, const OperandHalos& halos) {
   OperandForm dims;
   if (text != "1")
-    for (std::string_view name : words(text, ' ')) dims.push_back({name == "." ? -1 : find_or_add(form, name), 1});
+    for (std::string_view name : words(text, ' ')) {
+      const bool halo = name.starts_with('~');
+      OperandDim& dim = dims.emplace_back();
+      if (name != ".") dim.index = find_or_add(form, halo ? name.substr(1) : name);
+      if (halo) dim.halo = halos.at(dims.size() - 3); // of dims 2 and 3
+    }
   ensure(dims.size() == tensor.shape.size(),
          fmt::format("form '{}' does not fit tensor '{}' of shape {}", text, tensor.name, to_string(tensor.shape)));
   return dims;
@@ -51,6 +60,10 @@ void each_operand(const Graph& graph, const Node& node, Form& form, F&& f) {
   for (std::size_t i = 0; i < form.outputs.size(); ++i) f(graph.tensors[node.outputs[i]], form.outputs[i]);
 }
 
+bool has_halo(const OperandDim& dim) {
+  return dim.halo.reach != tiling::Reach::none;
+}
+
 /// Finds for each index its steps, the smallest number of steps whose blocks respect the units of all tensors, and from
 /// these the units along the dims.
 void derive_units(const Graph& graph, const Node& node, Form& form, std::int64_t groups) {
@@ -60,14 +73,14 @@ void derive_units(const Graph& graph, const Node& node, Form& form, std::int64_t
   each_operand(graph, node, form, [&](const Tensor& tensor, const OperandForm& dims) {
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const int i = dims[d].index;
-      if (i < 0 || form.indices[i].name == "g") continue;
+      if (i < 0 || form.indices[i].name == "g" || has_halo(dims[d])) continue;
       steps[i] = steps[i] == 0 ? tensor.shape[d] : std::min(steps[i], tensor.shape[d]);
     }
   });
   each_operand(graph, node, form, [&](const Tensor& tensor, const OperandForm& dims) {
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const int i = dims[d].index;
-      if (i < 0) continue;
+      if (i < 0 || has_halo(dims[d])) continue;
       ensure(tensor.shape[d] % steps[i] == 0, fmt::format("index '{}' of node '{}' does not fit dim {} of tensor '{}'",
                                                           form.indices[i].name, node.name, d, tensor.name));
       const std::int64_t step = tensor.shape[d] / steps[i];
@@ -76,7 +89,8 @@ void derive_units(const Graph& graph, const Node& node, Form& form, std::int64_t
   });
   each_operand(graph, node, form, [&](const Tensor& tensor, OperandForm& dims) {
     for (std::size_t d = 0; d < dims.size(); ++d)
-      if (dims[d].index >= 0) dims[d].unit = quantum[dims[d].index] * (tensor.shape[d] / steps[dims[d].index]);
+      if (dims[d].index >= 0 && !has_halo(dims[d]))
+        dims[d].unit = quantum[dims[d].index] * (tensor.shape[d] / steps[dims[d].index]);
   });
   for (std::size_t i = 0; i < steps.size(); ++i) form.indices[i].count = steps[i] / quantum[i];
 }
@@ -87,7 +101,7 @@ tiling::Entry entry(const Form& form, const OperandForm& dims, Choice choice, bo
   if (choice == choose_replicated) return tiling::replicate();
   ensure(choice >= 0 && choice < static_cast<Choice>(form.indices.size()), "choice out of range");
   for (std::size_t d = 0; d < dims.size(); ++d)
-    if (dims[d].index == choice) return tiling::split(static_cast<int>(d), dims[d].unit);
+    if (dims[d].index == choice) return tiling::split(static_cast<int>(d), dims[d].unit, dims[d].halo);
   return result ? tiling::partial() : tiling::replicate();
 }
 
@@ -95,7 +109,8 @@ std::string operand_text(const Form& form, const OperandForm& dims) {
   if (dims.empty()) return "1";
   std::string text;
   for (const OperandDim& dim : dims)
-    text += (text.empty() ? "" : " ") + (dim.index < 0 ? std::string(".") : form.indices[dim.index].name);
+    text += (text.empty() ? "" : " ") + std::string(has_halo(dim) ? "~" : "") +
+            (dim.index < 0 ? std::string(".") : form.indices[dim.index].name);
   return text;
 }
 
@@ -113,9 +128,10 @@ Form make_form(const Graph& graph, const Node& node, const FormText& given) {
   form.may_idle = given.may_idle;
   form.linear = given.linear;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    form.inputs.push_back(parse_operand(form, inputs[i], graph.tensors[node.inputs[i]]));
+    form.inputs.push_back(parse_operand(form, inputs[i], graph.tensors[node.inputs[i]],
+                                        i < given.halos.size() ? given.halos[i] : OperandHalos{}));
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    form.outputs.push_back(parse_operand(form, outputs[i], graph.tensors[node.outputs[i]]));
+    form.outputs.push_back(parse_operand(form, outputs[i], graph.tensors[node.outputs[i]], {}));
   derive_units(graph, node, form, given.groups);
   const auto split = words(given.split, ' ');
   for (LoopIndex& index : form.indices)
@@ -125,8 +141,9 @@ Form make_form(const Graph& graph, const Node& node, const FormText& given) {
 
 std::vector<Choice> allowed_choices(const Form& form) {
   std::vector<Choice> choices;
-  for (std::size_t i = 0; i < form.indices.size(); ++i)
-    if (form.indices[i].splittable) choices.push_back(static_cast<Choice>(i));
+  for (const bool spatial : {false, true})
+    for (std::size_t i = 0; i < form.indices.size(); ++i)
+      if (form.indices[i].splittable && form.indices[i].spatial == spatial) choices.push_back(static_cast<Choice>(i));
   if (form.replicable) choices.push_back(choose_replicated);
   if (form.linear) choices.push_back(choose_linear);
   return choices;

@@ -96,9 +96,9 @@ Form form_with(const Graph& graph, const Node& node, std::size_t full, bool full
   std::string text;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + (i < full ? dims : affine);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i ? ", " : " -> ") + (full_result ? dims : affine);
-  return make_form(
-      graph, node,
-      {.text = text, .split = layer ? "b" : "b g", .groups = layer ? 0 : node.attributes.integer("groups")});
+  const std::string split = !layer ? "b g" : over_channels(node) ? and_spatial("b", rank) : "b";
+  return make_form(graph, node,
+                   {.text = text, .split = split, .groups = layer ? 0 : node.attributes.integer("groups")});
 }
 
 Form form_of(const Graph& graph, const Node& node) {

@@ -28,11 +28,11 @@ std::vector<Result> infer(const Graph& graph, const Node& node) {
 }
 
 Form form_of(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h w -> b c h w", .split = "b"});
+  return make_form(graph, node, {.text = "b c h w -> b c h w", .split = "b h w"});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h w, b c h w -> b c h w", .split = "b"});
+  return make_form(graph, node, {.text = "b c h w, b c h w -> b c h w", .split = "b h w"});
 }
 
 void gradient(Backward& backward, const Node& node) {

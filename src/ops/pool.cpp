@@ -78,20 +78,49 @@ std::vector<Result> infer_average_grad(const Graph& graph, const Node& node) {
   return {image_result(graph, node, dy, size[0], size[1])};
 }
 
-Form form_max(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h w -> b c h' w'", .split = "b c"});
+Form form_forward(const Graph& graph, const Node& node, bool linear) {
+  const Shape &x = input(graph, node, 0).shape, &y = output(graph, node).shape;
+  return make_form(graph, node,
+                   {.text = "b c ~h ~w -> b c h w",
+                    .split = "b c h w",
+                    .linear = linear,
+                    .halos = {window_halos(node, tiling::Reach::positions, {{x[2], x[3]}, {y[2], y[3]}})}});
 }
 
-Form form_max_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h' w', b c h w -> b c h w", .split = "b c"});
+Form form_max(const Graph& graph, const Node& node) {
+  return form_forward(graph, node, false);
 }
 
 Form form_average(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h w -> b c h' w'", .split = "b c", .linear = true});
+  return form_forward(graph, node, true);
+}
+
+/// A block of dx needs dy of all windows that reach into it and, to find their maxima again, all of x that these reach.
+Form form_max_grad(const Graph& graph, const Node& node) {
+  const Shape &dy = input(graph, node, 0).shape, &x = input(graph, node, 1).shape;
+  const WindowSizes sizes{{x[2], x[3]}, {dy[2], dy[3]}};
+  return make_form(graph, node,
+                   {.text = "b c ~h ~w, b c ~h ~w -> b c h w",
+                    .split = "b c h w",
+                    .halos = {window_halos(node, tiling::Reach::windows, sizes),
+                              window_halos(node, tiling::Reach::neighbours, sizes)}});
 }
 
 Form form_average_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b c h' w' -> b c h w", .split = "b c", .linear = true});
+  const Shape &dy = input(graph, node, 0).shape, &x = output(graph, node).shape;
+  return make_form(graph, node,
+                   {.text = "b c ~h ~w -> b c h w",
+                    .split = "b c h w",
+                    .linear = true,
+                    .halos = {window_halos(node, tiling::Reach::windows, {{x[2], x[3]}, {dy[2], dy[3]}})}});
+}
+
+Form form_global(const Graph& graph, const Node& node) {
+  return make_form(graph, node, {.text = "b c h w -> b c . .", .split = "b c h w", .linear = true});
+}
+
+Form form_global_grad(const Graph& graph, const Node& node) {
+  return make_form(graph, node, {.text = "b c . . -> b c h w", .split = "b c h w", .linear = true});
 }
 
 void gradient_max(Backward& backward, const Node& node) {
@@ -131,8 +160,8 @@ std::vector<Operator> pool_family() {
           {"max_pool_grad", infer_max_grad, form_max_grad, nullptr, window_flops},
           {"avg_pool", infer, form_average, gradient_average, window_flops},
           {"avg_pool_grad", infer_average_grad, form_average_grad, nullptr, window_flops},
-          {"global_avg_pool", infer_global, form_average, gradient_average, global_flops},
-          {"global_avg_pool_grad", infer_average_grad, form_average_grad, nullptr, global_flops}};
+          {"global_avg_pool", infer_global, form_global, gradient_average, global_flops},
+          {"global_avg_pool_grad", infer_average_grad, form_global_grad, nullptr, global_flops}};
 }
 
 } // namespace soybean::ops

@@ -81,13 +81,15 @@ Form form_of(const Graph& graph, const Node& node) {
   return make_form(graph, node,
                    {.text = operands_text(graph, node) + " -> " +
                             summed_text(input(graph, node, 0).shape, output(graph, node).shape),
-                    .split = "b c",
+                    .split = and_spatial("b c", input(graph, node, 0).shape.size()),
                     .linear = node.inputs.size() == 1});
 }
 
 Form form_batch(const Graph& graph, const Node& node) {
   return make_form(graph, node,
-                   {.text = operands_text(graph, node) + " -> c", .split = "b c", .linear = node.inputs.size() == 1});
+                   {.text = operands_text(graph, node) + " -> c",
+                    .split = and_spatial("b c", input(graph, node, 0).shape.size()),
+                    .linear = node.inputs.size() == 1});
 }
 
 void gradient(Backward& backward, const Node& node) {
@@ -124,9 +126,10 @@ std::vector<Result> infer_expand(const Graph& graph, const Node& node) {
 
 Form form_expand(const Graph& graph, const Node& node) {
   const Shape &from = input(graph, node, 0).shape, &to = output(graph, node).shape;
-  return make_form(
-      graph, node,
-      {.text = summed_text(to, from) + " -> " + dims_text(to.size(), true), .split = "b c", .linear = true});
+  return make_form(graph, node,
+                   {.text = summed_text(to, from) + " -> " + dims_text(to.size(), true),
+                    .split = and_spatial("b c", to.size()),
+                    .linear = true});
 }
 
 double operands(const Graph& graph, const Node& node) {

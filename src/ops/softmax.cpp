@@ -10,13 +10,15 @@ using graph::Graph;
 using graph::Node;
 
 Form form_of(const Graph& graph, const Node& node) {
-  const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
-  return make_form(graph, node, {.text = dims + " -> " + dims, .split = "b"});
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  const std::string dims = dims_text(rank, true);
+  return make_form(graph, node, {.text = dims + " -> " + dims, .split = and_spatial("b", rank)});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  const std::string dims = dims_text(input(graph, node, 0).shape.size(), true);
-  return make_form(graph, node, {.text = dims + ", " + dims + " -> " + dims, .split = "b"});
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  const std::string dims = dims_text(rank, true);
+  return make_form(graph, node, {.text = dims + ", " + dims + " -> " + dims, .split = and_spatial("b", rank)});
 }
 
 void gradient(Backward& backward, const Node& node) {

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "plan/cut_by_cut.hpp"
+#include "plan/images.hpp"
 #include "plan/joint.hpp"
 #include "plan/pins.hpp"
 #include "plan/words.hpp"
@@ -53,7 +54,8 @@ std::vector<std::vector<int>> variables_of_layers(const Model& model) {
 /// What the nodes and tensors of a plan may do in its neighbourhood.
 class DomainBuilder {
 public:
-  DomainBuilder(const Model& model, const Plan& plan) : model_(model), plan_(plan), mesh_(plan.mesh) {}
+  DomainBuilder(const Model& model, const Plan& plan)
+      : model_(model), plan_(plan), mesh_(plan.mesh), rules_(make_rules(model, "auto", images_to_split(model, plan))) {}
 
   Domain run() {
     domain_.idle.resize(model_.members.size());
@@ -78,7 +80,7 @@ private:
   /// What the plan does, and what does the same on every cut.
   void add_uniform(int variable) {
     domain_.choices.push_back({planned(variable)});
-    for (const ops::Choice choice : model_.allowed[variable]) add_choices(variable, Choices(mesh_.cuts.size(), choice));
+    for (const ops::Choice choice : rules_.choices[variable]) add_choices(variable, Choices(mesh_.cuts.size(), choice));
   }
 
   /// The plan splits all of the batch or none of it, and the other of the two is possible.
@@ -94,7 +96,7 @@ private:
   /// What does something else on a single cut.
   void add_near(int variable) {
     for (std::size_t cut = 0; cut < mesh_.cuts.size(); ++cut)
-      for (const ops::Choice choice : model_.allowed[variable]) {
+      for (const ops::Choice choice : rules_.choices[variable]) {
         Choices other = planned(variable);
         other[cut] = choice;
         add_choices(variable, std::move(other));
@@ -111,12 +113,13 @@ private:
     const Shape& shape = model_.graph->tensors[id].shape;
     std::vector<Tiling>& list = domain_.stored.emplace_back();
     const auto add = [&](Tiling tiling) {
-      if (!tiling::has_partial(tiling)) add_new(list, tiling::normalise(std::move(tiling), shape, mesh_));
+      if (!tiling::has_partial(tiling) && !tiling::has_halo(tiling))
+        add_new(list, tiling::normalise(std::move(tiling), shape, mesh_));
     };
     const Tiling& stored = plan_.stored[id];
     add(stored);
     for (const Tiling& need : moves(*model_.graph, plan_, id).needed) add(need);
-    for (const tiling::Entry& entry : model_.entries[id]) {
+    for (const tiling::Entry& entry : rules_.entries[id]) {
       add(Tiling(mesh_.cuts.size(), entry));
       for (std::size_t cut = 0; near && cut < mesh_.cuts.size(); ++cut) {
         Tiling other = stored;
@@ -131,6 +134,7 @@ private:
   const Model& model_;
   const Plan& plan_;
   const tiling::Mesh& mesh_;
+  Rules rules_;
   Domain domain_;
 };
 
@@ -319,6 +323,7 @@ public:
         costs_(plan.mesh),
         pins_(parse_pins(model_, plan.mesh, options)),
         setting_{model_, costs_, pins_, options.table_entries},
+        rules_(make_rules(model_, "auto", std::max(images_to_split(setting_), images_to_split(model_, plan)))),
         variable_(model_.variable[node]),
         form_(model_.forms[node]),
         planned_(plan.choices[node].begin(), plan.choices[node].end()) {
@@ -326,7 +331,7 @@ public:
   }
 
   Ways run() {
-    const std::vector<ops::Choice>& allowed = model_.allowed[variable_];
+    const std::vector<ops::Choice>& allowed = rules_.choices[variable_];
     std::vector<std::int64_t> alone; // bytes of the best plan of each choice
     for (const ops::Choice choice : allowed) {
       alone.push_back(try_way({choice}, never));
@@ -356,7 +361,7 @@ private:
       ways_.found.push_back({list, plan_, plan_.status == Status::optimal});
       return plan_.bytes;
     }
-    Rules rules = make_rules(model_, "auto");
+    Rules rules = rules_;
     rules.choices[variable_] = list;
     Found found = best_of(setting_, rules, limit);
     if (!found.found) return never;
@@ -370,6 +375,7 @@ private:
   MoveCosts costs_;
   Pins pins_;
   Setting setting_;
+  Rules rules_;
   int variable_;
   const ops::Form& form_;
   std::set<ops::Choice> planned_;

@@ -42,7 +42,7 @@ struct LayerSplits {
 /// Per layer of the graph. One rank: nothing but `planned`.
 std::vector<LayerSplits> layer_splits(const graph::Graph& graph, const Plan& plan);
 
-/// In a few words why a layer of that kind ("data", "model", "hybrid", "-") is as it is: "weights outweigh activations
+/// In a few words why a layer of that kind (kind_of in words.hpp) is as it is: "weights outweigh activations
 /// 40:1", "features/8 would move 3.2 times as much"; empty where there is nothing to say.
 std::string reason(const std::string& kind, const LayerSplits& splits);
 

@@ -35,19 +35,30 @@ struct Spread {
 };
 
 Spread spread(const Mesh& mesh, const Shape& shape, const Tiling& tiling) {
-  Spread result{shape, volume(shape)};
-  Shape parts(shape.size(), 1), unit(shape.size(), 1);
+  Spread result{shape, 1};
+  Shape parts(shape.size(), 1);
+  std::vector<tiling::Entry> split(shape.size());
   for (std::size_t cut = 0; cut < tiling.size(); ++cut)
     if (tiling[cut].kind == Kind::split) {
       parts[tiling[cut].dim] *= mesh.cuts[cut];
-      unit[tiling[cut].dim] = tiling[cut].unit;
+      split[tiling[cut].dim] = tiling[cut];
     } else {
       result.held *= mesh.cuts[cut];
     }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (parts[d] == 1) continue;
-    const std::int64_t units = shape[d] / unit[d]; // the last block also has what is left over
-    result.longest[d] = (units + parts[d] - 1) / parts[d] * unit[d] + shape[d] % unit[d];
+    std::int64_t sum = shape[d];
+    if (parts[d] > 1 && split[d].halo.reach == tiling::Reach::none) {
+      const std::int64_t unit = split[d].unit, units = shape[d] / unit; // the last block also has what is left over
+      result.longest[d] = (units + parts[d] - 1) / parts[d] * unit + shape[d] % unit;
+    } else if (parts[d] > 1) {
+      result.longest[d] = sum = 0;
+      for (std::int64_t j = 0; j < parts[d]; ++j) {
+        const tiling::Range range = tiling::part_range(split[d], shape[d], parts[d], j);
+        result.longest[d] = std::max(result.longest[d], range.end - range.begin);
+        sum += range.end - range.begin;
+      }
+    }
+    result.held *= sum;
   }
   return result;
 }

@@ -40,7 +40,7 @@ bool is_legal(const Tiling& tiling, const Shape& shape, const tiling::Mesh& mesh
   for (const tiling::Entry& entry : tiling) {
     if (entry.kind != tiling::Kind::split) continue;
     if (entry.dim < 0 || entry.dim >= static_cast<int>(shape.size())) return false;
-    if (entry.unit < 1 || entry.unit > shape[entry.dim]) return false;
+    if (entry.unit < 1 || (entry.halo.reach == tiling::Reach::none && entry.unit > shape[entry.dim])) return false;
     for (const tiling::Entry& other : tiling)
       if (other.kind == tiling::Kind::split && other.dim == entry.dim && other.unit != entry.unit) return false;
   }
@@ -112,6 +112,7 @@ std::string objection_to_tensor(const Graph& graph, const Plan& plan, TensorId i
     return stored == derived(graph, plan, id) ? ""
                                               : fmt::format("is in tiling {}, not {} as it must be", to_string(stored),
                                                             to_string(derived(graph, plan, id)));
+  if (tiling::has_halo(stored)) return "is stored with a halo";
   if (tiling::has_partial(stored)) {
     if (tensor.producer == graph::none || uses(graph, id) != 1)
       return "is stored as a partial sum, but has not one maker and one user";

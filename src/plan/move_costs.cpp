@@ -4,6 +4,7 @@
 #include "plan/classes.hpp"
 #include "tiling/redistribution.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -31,6 +32,13 @@ void append(std::string& key, const Tiling& tiling) {
     key.push_back(static_cast<char>(entry.kind));
     key.push_back(static_cast<char>(entry.dim));
     if (entry.unit > 1) append(key, entry.unit);
+    if (const tiling::Halo& halo = entry.halo; halo.reach != tiling::Reach::none) {
+      for (std::int64_t number : {halo.other, halo.stride, halo.kernel, halo.dilation, halo.padding})
+        append(key, number);
+      key.push_back(static_cast<char>(halo.reach));
+      key.push_back('h');
+      continue;
+    }
     key.push_back(entry.unit > 1 ? 'u' : '1'); // so that keys of different tilings differ from behind
   }
 }
@@ -47,7 +55,7 @@ std::int64_t MoveCosts::moved(const graph::Tensor& tensor, const Tiling& from, c
     for (const tiling::Entry& entry : *tiling) {
       if (entry.kind != tiling::Kind::split) continue;
       split |= std::uint64_t{1} << entry.dim;
-      if (entry.unit != 1) uneven |= std::uint64_t{1} << entry.dim;
+      if (entry.unit != 1 || entry.halo.reach != tiling::Reach::none) uneven |= std::uint64_t{1} << entry.dim;
     }
   Shape shape = tensor.shape, units = tensor.units;
   std::int64_t factor = 1;
@@ -86,17 +94,22 @@ const std::vector<std::int64_t>& MoveCosts::table(const graph::Tensor& tensor, c
 }
 
 std::int64_t largest_block_bytes(const graph::Tensor& tensor, const Tiling& tiling, const tiling::Mesh& mesh) {
-  // The last block of a dim is its largest, and the last rank has that of every dim.
+  // The last block of a dim is its largest, and the last rank has that of every dim; with halos it may be another.
   std::int64_t elements = 1;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-    std::int64_t parts = 1, unit = 1;
+    std::int64_t parts = 1;
+    tiling::Entry split = tiling::split(static_cast<int>(d));
     for (std::size_t cut = 0; cut < tiling.size(); ++cut)
       if (tiling[cut].kind == tiling::Kind::split && tiling[cut].dim == static_cast<int>(d)) {
         parts *= mesh.cuts[cut];
-        unit = tiling[cut].unit;
+        split = tiling[cut];
       }
-    const tiling::Range largest = tiling::block_range(tensor.shape[d], unit, parts, parts - 1);
-    elements *= largest.end - largest.begin;
+    std::int64_t largest = 0;
+    for (std::int64_t j = split.halo.reach == tiling::Reach::none ? parts - 1 : 0; j < parts; ++j) {
+      const tiling::Range range = tiling::part_range(split, tensor.shape[d], parts, j);
+      largest = std::max(largest, range.end - range.begin);
+    }
+    elements *= largest;
   }
   return elements * size_of(tensor.dtype);
 }

@@ -31,14 +31,17 @@ TensorId find_pinned(const graph::Graph& graph, const std::string& name, const s
 std::string conflict(const Rules& rules, const Model& model, TensorId id, const Tiling& tiling) {
   const std::vector<tiling::Entry>& entries = rules.entries[id];
   if (entries == model.entries[id]) return "";
-  const auto allowed = [&](tiling::Kind kind, int dim) {
-    return std::any_of(entries.begin(), entries.end(),
+  const auto among = [](const std::vector<tiling::Entry>& list, tiling::Kind kind, int dim) {
+    return std::any_of(list.begin(), list.end(),
                        [&](const tiling::Entry& e) { return e.kind == kind && (dim < 0 || e.dim == dim); });
   };
+  const auto allowed = [&](tiling::Kind kind, int dim) { return among(entries, kind, dim); };
   for (const tiling::Entry& entry : tiling) {
     if (entry.kind == tiling::Kind::replicate && !allowed(entry.kind, -1)) return "split on every cut";
     if (entry.kind == tiling::Kind::split && !allowed(entry.kind, -1)) return "replicated on every cut";
-    if (entry.kind == tiling::Kind::split && entry.dim == model.batch_dim[id]) return "not split over the batch";
+    if (entry.kind != tiling::Kind::split || allowed(entry.kind, entry.dim)) continue;
+    if (!among(model.entries[id], entry.kind, entry.dim)) continue; // none of its nodes splits it
+    return entry.dim == model.batch_dim[id] ? "not split over the batch" : "not split over rows or columns of images";
   }
   return "";
 }

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "config/table.hpp"
 #include "plan/cut_by_cut.hpp"
+#include "plan/images.hpp"
 #include "plan/joint.hpp"
 #include "plan/pins.hpp"
 
@@ -18,8 +19,8 @@ using graph::Graph;
 constexpr int most_ranks_improved = 64;
 
 /// The cheapest plan of a strategy; on meshes of many cuts the one found cut by cut.
-Found named(const Setting& setting, const std::string& strategy) {
-  const Rules rules = make_rules(setting.model, strategy);
+Found named(const Setting& setting, const std::string& strategy, Images images) {
+  const Rules rules = make_rules(setting.model, strategy, images);
   if (strategy != "kcut") {
     Found found = joint(setting, rules, never, strategy);
     if (found.found) return found;
@@ -29,11 +30,11 @@ Found named(const Setting& setting, const std::string& strategy) {
 }
 
 /// The best of the named strategies' plans.
-Found best_named(const Setting& setting, std::map<std::string, std::int64_t>& bytes) {
+Found best_named(const Setting& setting, Images images, std::map<std::string, std::int64_t>& bytes) {
   Found best;
   for (const std::string& strategy : strategies()) {
     if (strategy == "auto") continue;
-    Found other = named(setting, strategy);
+    Found other = named(setting, strategy, images);
     if (other.found) bytes[strategy] = other.plan.bytes;
     if (other.found && (!best.found || other.plan.bytes < best.plan.bytes)) best = std::move(other);
   }
@@ -66,8 +67,9 @@ Found as_auto(Found found, std::int64_t bound) {
 }
 
 Found automatic(const Setting& setting, std::map<std::string, std::int64_t>& others) {
-  const Rules rules = make_rules(setting.model, "auto");
-  Found known = best_named(setting, others);
+  const Images images = images_to_split(setting);
+  const Rules rules = make_rules(setting.model, "auto", images);
+  Found known = best_named(setting, images, others);
   Found best = optimal(setting, rules, known);
   const std::int64_t bound = best.bound;
   if (best.found) return as_auto(std::move(best), bound);
@@ -96,7 +98,8 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
   MoveCosts costs(mesh);
   const Setting setting{model, costs, pins, options.table_entries};
   std::map<std::string, std::int64_t> others;
-  Found result = options.strategy == "auto" ? automatic(setting, others) : named(setting, options.strategy);
+  Found result = options.strategy == "auto" ? automatic(setting, others)
+                                            : named(setting, options.strategy, images_to_split(setting));
   if (!result.found) fail_pins(options);
   if (options.pins.empty()) result.plan.others = std::move(others);
   if (options.strategy == "auto") {

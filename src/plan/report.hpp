@@ -16,8 +16,8 @@ namespace soybean::plan {
 /// The plan's bytes beside those of data and model parallelism, which know of no pins: `pinned` has that said. A line.
 std::string headline(const graph::Graph& graph, const Plan& plan, bool pinned = false);
 
-/// The headline, then one line per layer: output shape, how the layer is split (data, model, hybrid; forward), weight's
-/// tiling, bytes moved in one step (without control traffic). Ends with a newline.
+/// The headline, then one line per layer: output shape, how the layer is split (data, spatial, model, hybrid; forward),
+/// weight's tiling, bytes moved in one step (without control traffic). Ends with a newline.
 std::string report(const graph::Graph& graph, const Plan& plan, bool pinned = false);
 
 /// A strategy's plan with what only the caller knows.

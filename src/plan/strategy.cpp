@@ -7,16 +7,33 @@
 namespace soybean::plan {
 namespace {
 
+constexpr int first_image_dim = 2; // of what runs over samples: rows, then columns
+
 using graph::Graph;
 using graph::NodeId;
 using graph::TensorId;
 using tiling::Entry;
 
+bool is_spatial(const ops::Form& form, ops::Choice choice) {
+  return choice >= 0 && form.indices[choice].spatial;
+}
+
 std::vector<ops::Choice> batch_choices(const Model& model, int variable, bool batch) {
   const ops::Form& form = model.forms[model.members[variable][0]];
   std::vector<ops::Choice> choices;
   for (ops::Choice choice : model.allowed[variable])
-    if ((choice >= 0 && form.indices[choice].batch) == batch) choices.push_back(choice);
+    if ((choice >= 0 && form.indices[choice].batch) == batch && !is_spatial(form, choice)) choices.push_back(choice);
+  return choices;
+}
+
+/// All but what splits other dims of images.
+std::vector<ops::Choice> splitting(const Model& model, int variable, Images images) {
+  const ops::Form& form = model.forms[model.members[variable][0]];
+  std::vector<ops::Choice> choices = model.allowed[variable];
+  std::erase_if(choices, [&](ops::Choice choice) {
+    return is_spatial(form, choice) &&
+           (images == Images::whole || (images == Images::rows && form.indices[choice].name != "h"));
+  });
   return choices;
 }
 
@@ -28,13 +45,13 @@ bool allows(const std::vector<ops::Choice>& choices, ops::Choice choice) {
 std::vector<ops::Choice> as_data(const Model& model, int variable) {
   std::vector<ops::Choice> choices = batch_choices(model, variable, true);
   if (choices.empty() && allows(model.allowed[variable], ops::choose_replicated)) choices = {ops::choose_replicated};
-  return choices.empty() ? model.allowed[variable] : choices;
+  return choices.empty() ? splitting(model, variable, Images::whole) : choices;
 }
 
 std::vector<ops::Choice> as_model(const Model& model, int variable) {
   const std::vector<ops::Choice> choices = batch_choices(model, variable, false);
   const bool possible = std::any_of(choices.begin(), choices.end(), [](auto c) { return c != ops::choose_linear; });
-  return possible ? choices : model.allowed[variable];
+  return possible ? choices : splitting(model, variable, Images::whole);
 }
 
 /// A node on images: all its operands that run over samples are of rank 4.
@@ -92,8 +109,9 @@ void restrict_entries(const Model& model, std::string_view strategy, TensorId id
 
 } // namespace
 
-Rules make_rules(const Model& model, std::string_view strategy) {
+Rules make_rules(const Model& model, std::string_view strategy, Images images) {
   Rules rules;
+  if (strategy != "auto" && strategy != "kcut") images = Images::whole;
   for (std::size_t v = 0; v < model.members.size(); ++v) {
     const int variable = static_cast<int>(v);
     const NodeId node = model.members[v][0];
@@ -102,11 +120,14 @@ Rules make_rules(const Model& model, std::string_view strategy) {
     else if (strategy == "model" || (strategy == "owt" && is_dense(model, node)))
       rules.choices.push_back(as_model(model, variable));
     else
-      rules.choices.push_back(model.allowed[v]);
+      rules.choices.push_back(splitting(model, variable, images));
   }
   rules.entries = model.entries;
-  for (std::size_t t = 0; t < rules.entries.size(); ++t)
+  for (std::size_t t = 0; t < rules.entries.size(); ++t) {
+    const int whole = first_image_dim + static_cast<int>(images); // this dim and those after it
+    if (model.batch_dim[t] >= 0) std::erase_if(rules.entries[t], [&](const Entry& e) { return e.dim >= whole; });
     restrict_entries(model, strategy, static_cast<TensorId>(t), rules.entries[t]);
+  }
   return rules;
 }
 

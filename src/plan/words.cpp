@@ -41,6 +41,7 @@ std::string index_word(const ops::Form& form, ops::Choice choice) {
   if (choice == ops::choose_replicated) return "replicated";
   if (choice == ops::choose_linear) return "partial";
   if (form.indices[choice].batch) return "batch";
+  if (form.indices[choice].spatial) return form.indices[choice].name == "h" ? "height" : "width";
   for (const ops::OperandForm& output : form.outputs)
     for (const ops::OperandDim& dim : output)
       if (dim.index == choice) return word_of_result(form.indices[choice].name);
@@ -68,14 +69,14 @@ std::string split_text(const Graph& graph, const Plan& plan, NodeId node) {
 
 std::string kind_of(const Graph& graph, const Plan& plan, NodeId node) {
   const ops::Form form = ops::form(graph, graph.nodes[node]);
-  bool batch = false, other = false;
+  bool batch = false, spatial = false, other = false;
   for (ops::Choice choice : plan.choices[node]) {
-    const bool splits_batch = choice >= 0 && form.indices[choice].batch;
-    batch = batch || splits_batch;
-    other = other || (choice >= 0 && !splits_batch);
+    if (choice < 0) continue;
+    const ops::LoopIndex& index = form.indices[choice];
+    (index.batch ? batch : index.spatial ? spatial : other) = true;
   }
-  if (batch && other) return "hybrid";
-  return batch ? "data" : other ? "model" : "-";
+  if (batch + spatial + other > 1) return "hybrid";
+  return batch ? "data" : spatial ? "spatial" : other ? "model" : "-";
 }
 
 NodeId main_node(const Graph& graph, int layer) {

@@ -14,8 +14,8 @@ namespace soybean::plan {
 /// "245.50 MB" (10^6 bytes), "1.20 kB", "17 B".
 std::string bytes_text(std::int64_t bytes);
 
-/// "batch", "features" (any other index of the result), "groups", "sum" (an index summed over), "replicated",
-/// "partial".
+/// "batch", "height", "width", "features" (any other index of the result), "groups", "sum" (an index summed over),
+/// "replicated", "partial".
 std::string index_word(const ops::Form& form, ops::Choice choice);
 
 /// "batch/4 features/2": over how many ranks a node that does `choices` spreads each; "whole" where there are no cuts.
@@ -24,7 +24,7 @@ std::string spread_text(const ops::Form& form, const tiling::Mesh& mesh, const s
 /// The same of a node under a plan.
 std::string split_text(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
 
-/// "data", "model", "hybrid", "-": which kinds of indices a node splits.
+/// "data", "spatial" (rows and columns of images), "model", "hybrid", "-": which kinds of indices a node splits.
 std::string kind_of(const graph::Graph& graph, const Plan& plan, graph::NodeId node);
 
 /// A layer's first forward node, which does most of its work; none if it has no node.

@@ -47,7 +47,11 @@ struct Ready {
 
 TensorView make_view(const graph::Graph& graph, const Program& program, BufferId b, const Box& box, void* data) {
   const graph::Tensor& t = graph.tensors[program.buffers[b].tensor];
-  return {.data = data, .dtype = t.dtype, .box = box, .global = t.shape, .spatial = t.spatial};
+  return {.data = data,
+          .dtype = t.dtype,
+          .box = box,
+          .global = t.shape,
+          .spatial = device::block_spatial(box.extents, t.spatial)};
 }
 
 /// True if nothing reads the start's source once it has been waited for, nor anything else meanwhile: the next mention

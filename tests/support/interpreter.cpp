@@ -40,7 +40,8 @@ void Block::Free::operator()(void* memory) const noexcept {
 }
 
 Block::Block(const Tensor& tensor, Box box) {
-  view_ = {.dtype = tensor.dtype, .box = std::move(box), .global = tensor.shape, .spatial = tensor.spatial};
+  const std::int64_t spatial = device::block_spatial(box.extents, tensor.spatial);
+  view_ = {.dtype = tensor.dtype, .box = std::move(box), .global = tensor.shape, .spatial = spatial};
   memory_.reset(allocate_bytes(size() * size_of(tensor.dtype)));
   view_.data = memory_.get();
   for (std::int64_t i = 0; i < size(); ++i)

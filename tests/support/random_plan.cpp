@@ -34,8 +34,8 @@ private:
 
 class Planner {
 public:
-  Planner(const Graph& graph, const tiling::Mesh& mesh, std::uint64_t seed)
-      : graph_(graph), draw_(seed, 0x706c616e), produced_(graph.tensors.size()) {
+  Planner(const Graph& graph, const tiling::Mesh& mesh, std::uint64_t seed, Splits splits)
+      : graph_(graph), draw_(seed, 0x706c616e), splits_(splits), produced_(graph.tensors.size()) {
     plan_.strategy = "file";
     plan_.mesh = mesh;
   }
@@ -72,6 +72,10 @@ private:
 
   /// Mostly an index with something to split; empty blocks are legal and drawn now and then.
   Choice pick(const ops::Form& form, const std::vector<Choice>& allowed) {
+    std::vector<Choice> spatial;
+    for (Choice c : allowed)
+      if (splits_ == Splits::images && c >= 0 && form.indices[c].spatial) spatial.push_back(c);
+    if (!spatial.empty() && draw_.chance(85)) return draw_.one_of(spatial);
     Choice choice = draw_.one_of(allowed);
     for (int tries = 0; tries < 4 && choice >= 0 && form.indices[choice].count < 2; ++tries)
       choice = draw_.one_of(allowed);
@@ -127,6 +131,7 @@ private:
 
   Tiling draw_stored(TensorId id, std::vector<Tiling> candidates) {
     if (!produced_[id].empty() && !tiling::has_partial(produced_[id])) candidates.push_back(produced_[id]);
+    std::erase_if(candidates, tiling::has_halo); // never stored
     if (!candidates.empty() && draw_.chance(60)) return draw_.one_of(candidates);
     const graph::Tensor& t = graph_.tensors[id];
     Tiling tiling;
@@ -141,6 +146,7 @@ private:
 
   const Graph& graph_;
   Draw draw_;
+  Splits splits_;
   plan::Plan plan_;
   std::vector<ops::OperandTilings> tilings_; // per node
   std::vector<Tiling> produced_;             // per tensor; empty: a source
@@ -162,12 +168,12 @@ tiling::Mesh random_mesh(std::uint64_t seed, int ranks) {
   return mesh;
 }
 
-plan::Plan random_plan(const Graph& graph, const tiling::Mesh& mesh, std::uint64_t seed) {
-  return Planner(graph, mesh, seed).run();
+plan::Plan random_plan(const Graph& graph, const tiling::Mesh& mesh, std::uint64_t seed, Splits splits) {
+  return Planner(graph, mesh, seed, splits).run();
 }
 
 plan::Plan serial_plan(const Graph& graph) {
-  return Planner(graph, {}, 0).run();
+  return Planner(graph, {}, 0, Splits::any).run();
 }
 
 } // namespace soybean::support

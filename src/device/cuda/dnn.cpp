@@ -55,10 +55,6 @@ DnnContext::~DnnContext() = default;
 
 namespace {
 
-bool nothing_to_sum(const Conv& c) {
-  return c.batch == 0 || c.in_channels == 0 || c.out_channels == 0 || c.out_height() <= 0 || c.out_width() <= 0;
-}
-
 bool is_empty(const Matmul& s) {
   return s.m == 0 || s.n == 0 || s.k == 0;
 }
@@ -110,7 +106,7 @@ void run_images(DnnContext::Impl& impl, const ConvCall& call, const cuda::ConvOp
 void run_conv(const Exec& exec, const ConvCall& call, std::int64_t result_size) {
   ensure(!call.conv.bias || call.pass == ConvPass::forward, "a bias in a backward pass");
   ensure(call.conv.bias == (call.bias != nullptr), "a convolution without its bias");
-  if (nothing_to_sum(call.conv)) {
+  if (call.conv.nothing_to_sum()) {
     ensure(!call.conv.bias || result_size <= 0, "a bias for empty sums");
     return zero(exec, call.result, result_size);
   }
@@ -138,8 +134,13 @@ void run_conv(const Exec& exec, const ConvCall& call, std::int64_t result_size) 
 
 } // namespace
 
+/// The library takes one padding for both ends of a dim.
+bool conv_takes_padding(const Conv& conv) {
+  return conv.padding_h >= 0 && conv.padding_w >= 0 && conv.uneven_h == 0 && conv.uneven_w == 0;
+}
+
 std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass) {
-  if (nothing_to_sum(conv)) return 0;
+  if (conv.nothing_to_sum()) return 0;
   DnnContext::Impl& impl = exec.dnn().impl();
   const std::int64_t images = images_per_call(conv, impl.limits), rest = conv.batch % images;
   std::int64_t bytes = impl.conv(images_of(conv, images), pass).scratch_bytes();
@@ -148,14 +149,14 @@ std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pas
 }
 
 std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass) {
-  if (nothing_to_sum(conv)) return "none";
+  if (conv.nothing_to_sum()) return "none";
   DnnContext::Impl& impl = exec.dnn().impl();
   return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), pass).name;
 }
 
 /// Where the library's fastest algorithm adds it by itself; a relu takes the bias along.
 bool conv_takes_bias(const Exec& exec, const Conv& conv, bool goes_over) {
-  if (goes_over || nothing_to_sum(conv)) return false;
+  if (goes_over || conv.nothing_to_sum()) return false;
   DnnContext::Impl& impl = exec.dnn().impl();
   return impl.conv(images_of(conv, images_per_call(conv, impl.limits)), ConvPass::forward).fuses_bias;
 }

@@ -149,10 +149,6 @@ double flops(const Matmul& s) {
   return 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
 }
 
-bool nothing_to_sum(const Conv& c) {
-  return c.batch == 0 || c.in_channels == 0 || c.out_channels == 0 || c.out_height() <= 0 || c.out_width() <= 0;
-}
-
 void zero(float* data, std::int64_t n) {
   if (n > 0) std::memset(data, 0, static_cast<std::size_t>(n) * sizeof(float));
 }
@@ -174,16 +170,17 @@ Desc activation(const Dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
 
+/// The library wants the end padding that its own formula for the output size needs: what stride leaves over is cut.
+Dims end_padding(const Conv& c) {
+  return {(c.out_height() - 1) * c.stride_h + c.reach_h() - c.height - c.padding_h,
+          (c.out_width() - 1) * c.stride_w + c.reach_w() - c.width - c.padding_w};
+}
+
 ConvDescs conv_descs(const Conv& c, Activations activations) {
   const Tag tag = activations == Activations::nhwc ? Tag::nhwc : Tag::any;
   const Dims w = c.groups > 1
                      ? Dims{c.groups, c.out_channels / c.groups, c.in_channels / c.groups, c.kernel_h, c.kernel_w}
                      : Dims{c.out_channels, c.in_channels, c.kernel_h, c.kernel_w};
-  // The library wants the end padding that its own formula for the output size needs: what stride leaves over is cut.
-  const auto end = [](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                      std::int64_t dilation) {
-    return (out - 1) * stride + dilation * (kernel - 1) + 1 - in - padding;
-  };
   const std::int64_t oh = c.out_height(), ow = c.out_width();
   return {.x = activation({c.batch, c.in_channels, c.height, c.width}, tag),
           .w = Desc(w, memory::data_type::f32, Tag::any),
@@ -192,8 +189,7 @@ ConvDescs conv_descs(const Conv& c, Activations activations) {
           .strides = {c.stride_h, c.stride_w},
           .dilates = {c.dilation_h - 1, c.dilation_w - 1},
           .padding_begin = {c.padding_h, c.padding_w},
-          .padding_end = {end(c.height, oh, c.kernel_h, c.stride_h, c.padding_h, c.dilation_h),
-                          end(c.width, ow, c.kernel_w, c.stride_w, c.padding_w, c.dilation_w)}};
+          .padding_end = end_padding(c)};
 }
 
 Entry make_conv(const dnnl::engine& engine, const Conv& c, ConvPass pass, Activations activations) {
@@ -310,12 +306,17 @@ DnnContext::DnnContext(const Exec& exec) : impl_(std::make_unique<Impl>()) {
 }
 DnnContext::~DnnContext() = default;
 
+bool conv_takes_padding(const Conv& conv) {
+  const Dims end = end_padding(conv);
+  return conv.padding_h >= 0 && conv.padding_w >= 0 && end[0] > -conv.stride_h && end[1] > -conv.stride_w;
+}
+
 std::int64_t conv_scratch_bytes(const Exec& exec, const Conv& conv, ConvPass pass) {
-  return nothing_to_sum(conv) ? 0 : exec.dnn().impl().conv(conv, pass).scratch_bytes;
+  return conv.nothing_to_sum() ? 0 : exec.dnn().impl().conv(conv, pass).scratch_bytes;
 }
 
 std::string conv_implementation(const Exec& exec, const Conv& conv, ConvPass pass) {
-  return nothing_to_sum(conv) ? "none" : exec.dnn().impl().conv(conv, pass).implementation;
+  return conv.nothing_to_sum() ? "none" : exec.dnn().impl().conv(conv, pass).implementation;
 }
 
 namespace {
@@ -323,7 +324,7 @@ namespace {
 /// Runs a pass, or clears the result when its sum is empty.
 void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, Data data, std::int64_t result_size, void* scratch) {
   ensure(!conv.bias || pass == ConvPass::forward, "a bias in a backward pass");
-  if (nothing_to_sum(conv)) {
+  if (conv.nothing_to_sum()) {
     ensure(!conv.bias || result_size <= 0, "a bias for empty sums");
     return zero(data.result, result_size);
   }
@@ -340,8 +341,8 @@ void run_conv(const Exec& exec, const Conv& conv, ConvPass pass, Data data, std:
 
 } // namespace
 
-bool conv_takes_bias(const Exec&, const Conv&, bool) {
-  return true;
+bool conv_takes_bias(const Exec&, const Conv& conv, bool) {
+  return !conv.nothing_to_sum();
 }
 
 void conv_forward(const Exec& exec, const Conv& conv, const float* x, const float* w, float* y, void* scratch,

@@ -203,7 +203,7 @@ function network() {
   const inside = plan.layers.reduce((sum, layer) => sum + layer.inside, 0), between = plan.edges.reduce((sum, e) => sum + e.forward + e.backward, 0);
   return section("network", "The network, layer by layer",
     h("p", {}, `${plan.layers.length} layers from input to loss. Boxes are coloured by how a layer is split; a line is as thick as what moves along it, forward and backward together: ${bytes(between)} between layers, ${bytes(inside)} inside them (weights and their gradients). “because” compares with the layer split otherwise and all else as it is.`),
-    h("div", {class: "tools"}, legend([["data: splits the batch", colour("data")], ["model: splits features or sums", colour("model")], ["hybrid: both", colour("hybrid")], ["neither", colour("none")], ["bytes move", colour("hot")]]), search),
+    h("div", {class: "tools"}, legend([["data: splits the batch", colour("data")], ["model: splits features or sums", colour("model")], ["spatial: splits rows or columns", colour("spatial")], ["hybrid: several of these", colour("hybrid")], ["neither", colour("none")], ["bytes move", colour("hot")]]), search),
     graph, panel);
 }
 

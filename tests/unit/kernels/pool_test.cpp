@@ -98,7 +98,7 @@ TEST_P(Pool, EmptyBlocksAreLegal) {
 INSTANTIATE_TEST_SUITE_P(Precisions, Pool, ::testing::Values(DType::f32, DType::f64),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-TEST(PoolBlocks, OfSplitImagesAreABug) {
+TEST(PoolBlocks, OfOtherImagesAreABug) {
   const graph::Tensor whole_image = tensor(images({1, 1, 4, 4}, DType::f32));
   graph::Tensor part = whole_image;
   part.spatial = 8;

@@ -57,8 +57,8 @@ std::map<std::string, Row> documented() {
 
 std::string split_names(const Form& form) {
   std::string text;
-  for (const LoopIndex& index : form.indices)
-    if (index.splittable) text += (text.empty() ? "" : " ") + index.name;
+  for (Choice choice : allowed_choices(form))
+    if (choice >= 0) text += (text.empty() ? "" : " ") + to_string(form, choice);
   return text;
 }
 
@@ -106,7 +106,14 @@ TEST(Form, NotesSayWhatIsLinearReplicableInPlaceAndTwin) {
   }
 }
 
-TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
+/// Operators on images that do not split rows and columns.
+bool keeps_images_whole(const std::string& op) {
+  for (const char* name : {"pad", "upsample", "reshape", "permute", "flatten", "group_norm", "layer_norm"})
+    if (op.starts_with(name)) return true;
+  return false;
+}
+
+TEST(Form, SplittableIndicesAreBatchChannelsFeaturesRowsAndColumns) {
   const Graph g = every_operator();
   const std::map<std::string, std::string> expected = {{"conv2d", "b c o"},
                                                        {"conv2d_grad_input", "b o c"},
@@ -157,7 +164,13 @@ TEST(Form, SplittableIndicesAreBatchChannelsAndFeatures) {
   for (const Operator& row : table()) {
     const auto found = expected.find(std::string(row.name));
     const graph::Node& n = row.name == "sgd_update" ? node(g, "fc2.weight") : first_of(g, row.name);
-    EXPECT_EQ(split_names(form(g, n)), found == expected.end() ? "b c" : found->second) << row.name;
+    std::string names = found == expected.end() ? "b c" : found->second;
+    const auto of_images = [&](const std::vector<TensorId>& operands) {
+      return !operands.empty() && g.tensors[operands[0]].shape.size() == 4;
+    };
+    const bool images = (of_images(n.inputs) || of_images(n.outputs)) && n.phase != graph::Phase::update;
+    if (images && !keeps_images_whole(n.op)) names += " h w";
+    EXPECT_EQ(split_names(form(g, n)), names) << row.name;
   }
 }
 
@@ -174,15 +187,15 @@ TEST(Form, GroupedConvolutionsSplitBatchAndGroups) {
   loss_layer(g, flatten_layer(g, "flat", x));
   add_backward_and_update(g, {});
   const Form f = form(g, node(g, "b"));
-  EXPECT_EQ(to_string(f), "b g h w, g c r s -> b g h' w'");
-  EXPECT_EQ(split_names(f), "b g");
+  EXPECT_EQ(to_string(f), "b g ~h ~w, g c r s -> b g h w");
+  EXPECT_EQ(split_names(f), "b g h w");
   EXPECT_EQ(f.indices[1].count, 3);
   EXPECT_EQ(f.inputs[0][1].unit, 2);
   EXPECT_EQ(f.inputs[1][0].unit, 4);
   EXPECT_EQ(f.outputs[0][1].unit, 4);
   EXPECT_EQ(tensor(g, "b").units, (Shape{1, 4, 1, 1}));
-  EXPECT_EQ(to_string(form(g, first_of(g, "conv2d_grad_input"))), "b g h' w', g c r s -> b g h w");
-  EXPECT_EQ(to_string(form(g, first_of(g, "conv2d_grad_weight"))), "b g h' w', b g h w -> g c r s");
+  EXPECT_EQ(to_string(form(g, first_of(g, "conv2d_grad_input"))), "b g ~h ~w, g c r s -> b g h w");
+  EXPECT_EQ(to_string(form(g, first_of(g, "conv2d_grad_weight"))), "b g h w, b g ~h ~w -> g c r s");
   EXPECT_EQ(tensor(g, "a.bias_add.grad").units, tensor(g, "a.bias_add").units);
   EXPECT_EQ(tensor(g, "b.weight.grad").units, tensor(g, "b.weight").units);
 }
@@ -271,6 +284,29 @@ TEST(OperandTilings, OfConvolutionsFollowTheirForms) {
   EXPECT_EQ(tilings_text(g, "conv1.weight.grad", two, {"c"}), "replicate split(1) -> split(1)");
 }
 
+TEST(OperandTilings, OfRowsAndColumnsHaveHalos) {
+  Graph g{.name = "halos"};
+  TensorId x =
+      conv2d_layer(g, "first", input_source(g, 4, {3, 11, 8}), {.channels = 4, .kernel = {1, 1}, .bias = false});
+  x = conv2d_layer(g, "conv", x, {.channels = 6, .kernel = {3, 5}, .stride = {2, 1}, .padding = {1, 2}, .bias = false});
+  x = pool_layer(g, "pool", "max_pool", x, {.kernel = {3, 2}, .stride = Pair{2, 2}});
+  loss_layer(g, dense_layer(g, "fc", flatten_layer(g, "flat", x), {.units = 3}));
+  add_backward_and_update(g, {});
+  const tiling::Mesh two{{2}};
+  // 11 rows, 6 windows; 8 columns, 8 windows
+  EXPECT_EQ(tilings_text(g, "first", two, {"h"}), "split(2) replicate -> split(2)"); // kernels of 1 reach no further
+  EXPECT_EQ(tilings_text(g, "conv", two, {"h"}), "split(2)+halo(3 stride 2 padding 1) replicate -> split(2)");
+  EXPECT_EQ(tilings_text(g, "conv", two, {"w"}), "split(3)+halo(5 padding 2) replicate -> split(3)");
+  EXPECT_EQ(tilings_text(g, "first.grad", two, {"h"}), "split(2)+windows(3 stride 2 padding 1) replicate -> split(2)");
+  EXPECT_EQ(tilings_text(g, "conv.weight.grad", two, {"h"}), "split(2) split(2)+halo(3 stride 2 padding 1) -> partial");
+  // 6 rows, 2 windows; 8 columns, 4 windows side by side
+  EXPECT_EQ(tilings_text(g, "pool", two, {"h"}), "split(2)+halo(3 stride 2) -> split(2)");
+  EXPECT_EQ(tilings_text(g, "pool", two, {"w"}), "split(3) -> split(3)");
+  EXPECT_EQ(tilings_text(g, "conv.grad", two, {"h"}),
+            "split(2)+windows(3 stride 2) split(2)+neighbours(3 stride 2) -> split(2)");
+  EXPECT_EQ(tilings_text(g, "conv.grad", two, {"w"}), "split(3) split(3) -> split(3)");
+}
+
 TEST(OperandTilings, OfDenseLayersFollowTheirForms) {
   const Graph g = every_operator();
   const tiling::Mesh two{{2}};
@@ -334,9 +370,9 @@ TEST(Choices, ComeInAFixedOrder) {
     for (Choice c : allowed_choices(f)) text += to_string(f, c) + " ";
     return text;
   };
-  EXPECT_EQ(names("conv1"), "b c o ");
+  EXPECT_EQ(names("conv1"), "b c o h w ");
   EXPECT_EQ(names("classes"), "b replicated ");
-  EXPECT_EQ(names("add"), "b c linear ");
+  EXPECT_EQ(names("add"), "b c h w linear ");
   EXPECT_EQ(names("fc2.weight"), "d0 d1 replicated ");
 }
 

@@ -66,7 +66,8 @@ TEST(RandomGraph, EveryChoiceOfEveryFormTilesItsOperands) {
   }
 }
 
-/// Along an index all operands are cut at the same steps, and at multiples of their tensors' units.
+/// Along an index all operands are cut at the same steps, and at multiples of their tensors' units; a halo is of a dim
+/// that has one for each step.
 TEST(RandomGraph, UnitsOfFormsAreMultiplesOfTheTensors) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const graph::Graph g = random_graph(seed);
@@ -76,7 +77,11 @@ TEST(RandomGraph, UnitsOfFormsAreMultiplesOfTheTensors) {
         for (std::size_t d = 0; d < dims.size(); ++d) {
           if (dims[d].index < 0) continue;
           EXPECT_EQ(dims[d].unit % g.tensors[t].units[d], 0) << n.name;
-          EXPECT_EQ(g.tensors[t].shape[d] / dims[d].unit, form.indices[dims[d].index].count) << n.name;
+          const std::int64_t cut =
+              dims[d].halo.reach == tiling::Reach::none || dims[d].halo.reach == tiling::Reach::neighbours
+                  ? g.tensors[t].shape[d] / dims[d].unit
+                  : dims[d].halo.other;
+          EXPECT_EQ(cut, form.indices[dims[d].index].count) << n.name;
         }
       };
       for (std::size_t i = 0; i < n.inputs.size(); ++i) check(n.inputs[i], form.inputs[i]);

@@ -220,7 +220,7 @@ TEST(ConvTranspose2d, WeightsAreThoseOfPyTorch) {
   EXPECT_DOUBLE_EQ(tensor(g, "t.weight").init.scale, 1 / std::sqrt(12.0)); // fan_in is 2·3·2
   EXPECT_DOUBLE_EQ(tensor(g, "t.bias").init.scale, 1 / std::sqrt(12.0));
   const Form grouped = form(g, node(g, "t"));
-  EXPECT_EQ(to_string(grouped), "b g h w, g o r s -> b g h' w'");
+  EXPECT_EQ(to_string(grouped), "b g ~h ~w, g o r s -> b g h w");
   EXPECT_EQ(grouped.inputs[0][1].unit, 3);
   EXPECT_EQ(grouped.outputs[0][1].unit, 2);
 }

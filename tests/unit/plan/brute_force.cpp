@@ -36,6 +36,26 @@ int position(const Mesh& mesh, int rank, std::size_t cut) {
   return rank % mesh.cuts[cut];
 }
 
+/// Whether the position lies between the first and the last that the block [begin, end) of the other dim needs.
+bool needs(const tiling::Halo& halo, std::int64_t extent, std::int64_t at, std::int64_t begin, std::int64_t end) {
+  const auto reaches = [&](std::int64_t window, std::int64_t position) {
+    const std::int64_t from_first = position - window * halo.stride + halo.padding;
+    return from_first >= 0 && from_first % halo.dilation == 0 && from_first / halo.dilation < halo.kernel;
+  };
+  const bool of_windows = halo.reach == tiling::Reach::positions;
+  const std::int64_t windows = halo.reach == tiling::Reach::windows ? extent : halo.other;
+  std::int64_t first = extent, last = -1, first_window = windows, last_window = -1;
+  for (std::int64_t i = 0; i < windows; ++i)
+    for (std::int64_t p = begin; p < end && !of_windows; ++p)
+      if (reaches(i, p)) first_window = std::min(first_window, i), last_window = i;
+  if (of_windows) first_window = begin, last_window = end - 1;
+  if (halo.reach == tiling::Reach::windows) return first_window <= at && at <= last_window;
+  for (std::int64_t i = first_window; i <= last_window; ++i)
+    for (std::int64_t p = 0; p < extent; ++p)
+      if (reaches(i, p)) first = std::min(first, p), last = std::max(last, p);
+  return first <= at && at <= last;
+}
+
 /// The elements one rank holds (of full-size terms where a cut is partial).
 Elements held_by(const Mesh& mesh, const Shape& shape, const Tiling& tiling, int rank) {
   const auto total = static_cast<std::size_t>(volume(shape));
@@ -47,16 +67,21 @@ Elements held_by(const Mesh& mesh, const Shape& shape, const Tiling& tiling, int
       const auto at = static_cast<std::int64_t>(rest % extent);
       rest /= extent;
       std::int64_t blocks = 1, mine = 0, unit = 1;
+      tiling::Halo halo;
       for (std::size_t c = 0; c < tiling.size(); ++c) {
         if (tiling[c].kind != Kind::split || tiling[c].dim != static_cast<int>(d)) continue;
         blocks *= mesh.cuts[c];
         mine = mine * mesh.cuts[c] + position(mesh, rank, c);
         unit = tiling[c].unit;
+        halo = tiling[c].halo;
       }
-      const std::int64_t units = shape[d] / unit;
+      const bool of_other = halo.reach == tiling::Reach::positions || halo.reach == tiling::Reach::windows;
+      const std::int64_t cut = of_other ? halo.other : shape[d], units = cut / unit;
       const std::int64_t begin = unit * (mine * units / blocks);
-      const std::int64_t end = mine + 1 == blocks ? shape[d] : unit * ((mine + 1) * units / blocks);
-      if (at < begin || at >= end) held[e] = false;
+      const std::int64_t end = mine + 1 == blocks ? cut : unit * ((mine + 1) * units / blocks);
+      const bool has_it =
+          halo.reach == tiling::Reach::none ? at >= begin && at < end : needs(halo, shape[d], at, begin, end);
+      if (!has_it) held[e] = false;
     }
   }
   return held;
@@ -162,8 +187,8 @@ private:
 
 class Search {
 public:
-  Search(const graph::Graph& graph, const Mesh& mesh, const Price& limit, const plan::Plan* admitted)
-      : graph_(graph), mesh_(mesh), limit_(limit), admitted_(admitted) {
+  Search(const graph::Graph& graph, const Mesh& mesh, const Price& limit, const Scope& scope)
+      : graph_(graph), mesh_(mesh), limit_(limit), admitted_(scope.admitted), images_(scope.images) {
     for (const graph::Tensor& tensor : graph.tensors) moves_.emplace_back(mesh, tensor);
     known_.resize(graph.tensors.size());
     list_values();
@@ -194,6 +219,7 @@ private:
         std::vector<std::vector<ops::Choice>> longer;
         for (const auto& vector : vectors)
           for (ops::Choice choice : ops::allowed_choices(form)) {
+            if (!images_ && choice >= 0 && form.indices[choice].spatial) continue;
             longer.push_back(vector);
             longer.back().push_back(choice);
           }
@@ -365,6 +391,7 @@ private:
   const Mesh& mesh_;
   Price limit_;
   const plan::Plan* admitted_;
+  bool images_;
   std::vector<Moves> moves_; // per tensor
   std::vector<int> variable_, value_;
   std::vector<std::vector<NodeId>> members_;
@@ -376,8 +403,8 @@ private:
 
 } // namespace
 
-Cheapest brute_force(const graph::Graph& graph, const Mesh& mesh, const Price& limit, const plan::Plan* admitted) {
-  return Search(graph, mesh, limit, admitted).run();
+Cheapest brute_force(const graph::Graph& graph, const Mesh& mesh, const Price& limit, const Scope& scope) {
+  return Search(graph, mesh, limit, scope).run();
 }
 
 std::int64_t brute_force_elements(const Mesh& mesh, const graph::Tensor& tensor, const Tiling& from, const Tiling& to) {

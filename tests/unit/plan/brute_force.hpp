@@ -22,11 +22,15 @@ struct Cheapest {
   std::int64_t combinations = 0; ///< partial assignments looked at
 };
 
+struct Scope {
+  const plan::Plan* admitted = nullptr; ///< its choices are, too
+  bool images = true;                   ///< nodes may split rows and columns of images
+};
+
 /// Over all choice vectors of all nodes (twins alike; none that leaves a rank without elements of an operand, unless a
 /// node has no other or `admitted` chooses so) and all partial-free stored tilings of all tensors, on any dim. Looks
 /// only at plans of at most `limit`.
-Cheapest brute_force(const graph::Graph& graph, const tiling::Mesh& mesh, const Price& limit,
-                     const plan::Plan* admitted = nullptr);
+Cheapest brute_force(const graph::Graph& graph, const tiling::Mesh& mesh, const Price& limit, const Scope& scope = {});
 
 /// Elements all ranks receive on the cheapest way from one tiling to another (partial-free) one.
 std::int64_t brute_force_elements(const tiling::Mesh& mesh, const graph::Tensor& tensor, const tiling::Tiling& from,

@@ -2,6 +2,7 @@
 #include "plan/planner.hpp"
 
 #include "base/error.hpp"
+#include "ops/operator.hpp"
 #include "support/random_graph.hpp"
 #include "unit/plan/networks.hpp"
 
@@ -218,6 +219,83 @@ TEST(Planner, pins_against_the_strategy_are_refused) {
   EXPECT_NE(error_of(graph, {.strategy = "model", .pins = {{"fc1.relu", "split(0),replicate"}}})
                 .find("allows: not split over the batch"),
             std::string::npos);
+  for (const std::string strategy : {"data", "model", "owt"})
+    EXPECT_EQ(error_of(test::alexnet(4), {.strategy = strategy, .pins = {{"conv3.relu", "split(2),replicate"}}}),
+              "parallel.pins.\"conv3.relu\": stored tiling, got split(2),replicate expected one that strategy \"" +
+                  strategy +
+                  "\" allows: not split over rows or columns of images. Use strategy \"auto\" or drop the pin.");
+  EXPECT_EQ(error_of(test::alexnet(4), {.strategy = "data", .pins = {{"conv3.relu", "split(0),replicate"}}}),
+            "no error");
+}
+
+// --- rows and columns of images -------------------------------------------------------------------------------------
+
+/// Convolutions of few channels on large images, which have small weights, then of many on small ones.
+graph::Graph large_images(std::int64_t batch) {
+  graph::Graph g;
+  g.name = "large_images";
+  graph::TensorId x = ops::input_source(g, batch, {3, 64, 48});
+  for (const std::string name : {"conv1", "conv2", "conv3"})
+    x = test::conv_relu(g, name, x, {.channels = 16, .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+  x = ops::pool_layer(g, "pool", "max_pool", x, {.kernel = {8, 8}});
+  x = test::conv_relu(g, "conv4", x, {.channels = 512, .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+  x = test::conv_relu(g, "conv5", x, {.channels = 512, .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+  x = ops::flatten_layer(g, "flatten", ops::global_avg_pool_layer(g, "mean", x));
+  return test::finish(std::move(g), ops::dense_layer(g, "fc", x, {.units = 10, .bias = false}));
+}
+
+/// What a node does on each cut: "h", "b", …
+std::vector<std::string> splits_of(const graph::Graph& graph, const plan::Plan& plan, const std::string& name) {
+  std::vector<std::string> names;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    if (graph.nodes[n].name == name)
+      for (ops::Choice choice : plan.choices[n])
+        names.push_back(ops::to_string(ops::form(graph, graph.nodes[n]), choice));
+  return names;
+}
+
+bool splits_images(const graph::Graph& graph, const plan::Plan& plan) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (ops::Choice choice : plan.choices[n])
+      if (choice >= 0 && ops::form(graph, graph.nodes[n]).indices[choice].spatial) return true;
+  return false;
+}
+
+TEST(Planner, few_samples_have_their_rows_split) {
+  const graph::Graph graph = large_images(1);
+  const plan::Plan plan = make(graph, {2, 2}, "auto");
+  EXPECT_EQ(plan.status, plan::Status::optimal);
+  for (const std::string conv : {"conv1", "conv2", "conv3"})
+    for (const std::string& split : splits_of(graph, plan, conv)) EXPECT_TRUE(split == "h" || split == "w") << conv;
+  for (const std::string strategy : {"data", "model", "owt"}) {
+    const plan::Plan named = make(graph, {2, 2}, strategy);
+    EXPECT_FALSE(splits_images(graph, named)) << strategy;
+    EXPECT_LT(2 * plan.bytes, named.bytes) << strategy;
+  }
+}
+
+TEST(Planner, samples_are_split_before_rows) {
+  const graph::Graph graph = large_images(4);
+  EXPECT_FALSE(splits_images(graph, make(graph, {2, 2}, "auto")));
+  const plan::Plan plan = make(graph, {2, 2, 2}, "auto"); // on 8 ranks both are
+  const std::vector<std::string> splits = splits_of(graph, plan, "conv2");
+  EXPECT_EQ(std::count(splits.begin(), splits.end(), "b"), 2);
+  EXPECT_EQ(std::count(splits.begin(), splits.end(), "h") + std::count(splits.begin(), splits.end(), "w"), 1);
+}
+
+TEST(Planner, pins_split_rows_and_columns) {
+  const graph::Graph graph = large_images(8);
+  const std::vector<std::string> pins = {"split(2),split(2)", "split(2),split(3)", "split(0),split(2)"};
+  for (const std::string& pin : pins) {
+    std::map<std::string, std::string> all;
+    for (const std::string name : {"conv1.relu", "conv2.relu", "conv3.relu"}) all[name] = pin;
+    const plan::Plan plan = make(graph, {2, 2}, "auto", all);
+    EXPECT_EQ(to_string(stored(graph, plan, "conv2.relu")), pin);
+    std::string done; // by the convolution between two of them, as they are stored
+    for (const std::string& split : splits_of(graph, plan, "conv3"))
+      done += (done.empty() ? "split(" : ",split(") + std::string(split == "b" ? "0" : split == "h" ? "2" : "3") + ")";
+    EXPECT_EQ(done, pin);
+  }
 }
 
 // --- bounds ---------------------------------------------------------------------------------------------------------

@@ -32,6 +32,19 @@ TEST(Report, has_a_line_per_layer_and_both_baselines) {
   EXPECT_NE(text.find("fc6      256x4096       model"), std::string::npos) << text;
 }
 
+TEST(Report, names_rows_and_columns_height_and_width) {
+  graph::Graph graph{.name = "one_image"};
+  graph::TensorId x = ops::input_source(graph, 1, {3, 32, 32});
+  for (const std::string name : {"conv1", "conv2"})
+    x = test::conv_relu(graph, name, x, {.channels = 8, .kernel = {3, 3}, .padding = {1, 1}});
+  x = ops::dense_layer(graph, "fc", ops::flatten_layer(graph, "flatten", x), {.units = 4});
+  graph = test::finish(std::move(graph), x);
+  const std::map<std::string, std::string> pins = {{"conv1.relu", "split(2),split(3)"}};
+  const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2, 2}}, {.pins = pins});
+  const std::string text = plan::report(graph, plan, true);
+  EXPECT_NE(text.find("conv2    1x8x32x32  spatial   height/2 width/2"), std::string::npos) << text;
+}
+
 TEST(Report, bytes_of_layers_add_up_to_all_traffic) {
   const graph::Graph graph = test::mlp(8, {16, 16, 4});
   const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2}}, {.strategy = "data"});

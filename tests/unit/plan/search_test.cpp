@@ -26,7 +26,7 @@ constexpr std::int64_t entries = 50'000'000;
 /// A problem with what it refers to.
 struct Case {
   Case(graph::Graph g, const tiling::Mesh& mesh) : graph(std::move(g)), model(make_model(graph)), costs(mesh) {
-    problem = make_problem(model, costs, make_domain(model, make_rules(model, "auto"), mesh, {}));
+    problem = make_problem(model, costs, make_domain(model, make_rules(model, "auto", Images::whole), mesh, {}));
   }
   graph::Graph graph;
   Model model;
