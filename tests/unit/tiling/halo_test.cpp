@@ -18,13 +18,16 @@ namespace {
 using namespace soybean;
 using namespace soybean::tiling;
 
+/// From a window's first position to its last.
+std::int64_t reach_of(const Halo& halo) {
+  return std::int64_t{halo.dilation} * (halo.kernel - 1);
+}
+
 /// Windows over an image of n positions: as many as fit, `more` of them beyond (as ceil_mode has).
 struct Case {
   std::int64_t n;
   Halo halo; ///< reach and other left open
-  std::int64_t windows() const {
-    return (n + 2 * halo.padding - halo.dilation * (halo.kernel - 1) - 1) / halo.stride + 1;
-  }
+  std::int64_t windows() const { return (n + 2 * std::int64_t{halo.padding} - reach_of(halo) - 1) / halo.stride + 1; }
   std::string text() const {
     return fmt::format("n {} kernel {} stride {} dilation {} padding {}", n, halo.kernel, halo.stride, halo.dilation,
                        halo.padding);
@@ -40,7 +43,7 @@ std::vector<Case> all_cases() {
         for (const int dilation : {1, 2, 3})
           for (const int padding : {0, 1, 2, 3}) {
             const Case c{n, {.stride = stride, .kernel = kernel, .dilation = dilation, .padding = padding}};
-            if (n + 2 * padding >= dilation * (kernel - 1) + 1) cases.push_back(c);
+            if (n + 2 * std::int64_t{padding} > reach_of(c.halo)) cases.push_back(c);
           }
   return cases;
 }
@@ -49,7 +52,7 @@ std::vector<Case> all_cases() {
 std::set<std::int64_t> reached(const Case& c, std::int64_t window) {
   std::set<std::int64_t> positions;
   for (int r = 0; r < c.halo.kernel; ++r) {
-    const std::int64_t at = window * c.halo.stride - c.halo.padding + r * c.halo.dilation;
+    const std::int64_t at = window * c.halo.stride - c.halo.padding + r * std::int64_t{c.halo.dilation};
     if (at >= 0 && at < c.n) positions.insert(at);
   }
   return positions;
@@ -193,12 +196,12 @@ Halo random_halo(Draw& draw, std::int64_t n) {
             .kernel = static_cast<std::int32_t>(draw.number(1, 4)),
             .dilation = static_cast<std::int32_t>(draw.number(1, 2)),
             .padding = static_cast<std::int32_t>(draw.number(0, 2))};
-  const auto image = static_cast<std::int32_t>((n - 1) * halo.stride + halo.dilation * (halo.kernel - 1) + 1);
-  const auto windows =
-      static_cast<std::int32_t>((n + 2 * halo.padding - halo.dilation * (halo.kernel - 1) - 1) / halo.stride + 1);
+  const std::int64_t padding = 2 * std::int64_t{halo.padding}, reach = reach_of(halo);
+  const std::int64_t image = std::max<std::int64_t>(1, (n - 1) * halo.stride + reach + 1 - padding),
+                     windows = (n + padding - reach - 1) / halo.stride + 1;
   halo.reach = draw.one_of(std::vector<Reach>{Reach::positions, Reach::windows, Reach::neighbours});
   if (windows < 1) halo.reach = Reach::windows;
-  halo.other = halo.reach == Reach::windows ? std::max(1, image - 2 * halo.padding) : windows;
+  halo.other = static_cast<std::int32_t>(halo.reach == Reach::windows ? image : windows);
   return halo;
 }
 
