@@ -15,6 +15,7 @@ void copy_part(const Exec& exec, const char* label, const TensorView& part, cons
   expect(part, DType::f32);
   expect(whole, DType::f32);
   ensure(part.extent(0) == whole.extent(0) && begin + part.extent(1) <= whole.extent(1), "parts of other samples");
+  if (part.size() == 0) return; // blocks of images may have no rows: then spatial says nothing
   const bool image = part.box.extents.size() == 4;
   const std::int64_t positions = std::max(part.spatial, whole.spatial);
   const std::int64_t channels = image ? part.extent(1) : part.extent(1) / positions;
