@@ -49,27 +49,31 @@ public:
   }
 
   /// Adds the outcomes that could be part of a plan wanted. False: there are more than `most`, or nodes that need the
-  /// tensor in several tilings at once.
-  bool outcomes(const std::vector<std::vector<int>>& alive, std::int64_t slack, std::size_t most,
+  /// tensor in several tilings at once. Not `for_good`: less is wanted than will be later.
+  bool outcomes(const std::vector<std::vector<int>>& alive, std::int64_t slack, bool for_good, std::size_t most,
                 std::vector<Outcome>& result) {
     for (std::size_t i : consumers_)
       if (links_[i]->needed.size() > 1) return false;
     slack_ = slack;
-    const std::vector<std::vector<std::int32_t>> all = copies_; // more may come into question again
+    if (for_good) return add_all_outcomes(alive, most, result);
+    std::vector<std::vector<std::int32_t>> copies = copies_;
+    const bool few = add_all_outcomes(alive, most, result);
+    copies_ = std::move(copies);
+    return few;
+  }
+
+private:
+  bool add_all_outcomes(const std::vector<std::vector<int>>& alive, std::size_t most, std::vector<Outcome>& result) {
     levels_.resize((consumers_.size() + 1) * consumers_.size());
     for (std::size_t s : stored_) {
       if (!make(s, alive) || !price(s, alive)) continue;
       std::copy(base_.begin(), base_.end(), levels_.begin());
       Outcome outcome{static_cast<int>(s), {}};
-      if (add_outcomes(outcome, 0, 0, most, result)) continue;
-      copies_ = all;
-      return false;
+      if (!add_outcomes(outcome, 0, 0, most, result)) return false;
     }
-    copies_ = all;
     return true;
   }
 
-private:
   /// Adds the outcome at hand and what it becomes with more of the copies from the `next`-th on.
   bool add_outcomes(Outcome& outcome, std::size_t next, std::int64_t cost, std::size_t most,
                     std::vector<Outcome>& result) {
@@ -367,7 +371,8 @@ public:
     for (int star : star_of_) {
       std::vector<Outcome> list;
       if (star < 0) list.push_back({0, {}}); // as it is read
-      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, bytes) - total_, most_outcomes, list);
+      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, bytes) - total_, bytes >= limit_,
+                                                         most_outcomes, list);
       all.push_back(few ? std::optional(std::move(list)) : std::nullopt);
     }
     return all;
