@@ -51,8 +51,10 @@ Sum random_sum(std::mt19937& random) {
         factor.scope.push_back(v);
         entries *= sum.sizes[v];
       }
+    table.reserve(entries);
+    const auto below = [&](unsigned n) { return static_cast<std::int64_t>(random() % n); };
     for (std::size_t i = 0; i < entries; ++i)
-      table.push_back(random() % 6 == 0 ? infinite_cost : make_cost(random() % 5, random() % 7));
+      table.push_back(random() % 6 == 0 ? infinite_cost : make_cost(below(5), below(7)));
     factor.table = std::make_shared<const std::vector<Cost>>(std::move(table));
     sum.factors.push_back(std::move(factor));
   }

@@ -16,7 +16,7 @@ plan::Plan plan_for(const graph::Graph& graph, int ranks, const std::string& str
 
 /// All ranks exchange every gradient once: reduce and gather, 2 (P - 1) |W|.
 std::int64_t data_bytes(const graph::Graph& graph, int ranks) {
-  return 2 * (ranks - 1) * graph::parameter_count(graph) * size_of(graph.precision);
+  return std::int64_t{2} * (ranks - 1) * graph::parameter_count(graph) * size_of(graph.precision);
 }
 
 struct Case {

@@ -128,6 +128,7 @@ TEST(Relaxation, bounds_grow_where_a_tensor_has_many_consumers) {
   graph::Graph graph{.name = "fan"};
   const graph::TensorId x = ops::dense_layer(graph, "a", ops::input_source(graph, 16, {16}), {.units = 16});
   std::vector<graph::TensorId> branches;
+  branches.reserve(7);
   for (int i = 0; i < 7; ++i)
     branches.push_back(ops::dense_layer(graph, "b" + std::to_string(i), x, {.units = 8 + 8 * (i % 3 == 0 ? 0 : 1)}));
   std::vector<graph::TensorId> narrow, wide;
