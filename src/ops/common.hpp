@@ -66,6 +66,10 @@ struct FormText {
 struct WindowSizes {
   Shape image, windows;
 };
+/// Of rank-4 tensors.
+inline WindowSizes window_sizes(const graph::Tensor& image, const graph::Tensor& windows) {
+  return {{image.shape[2], image.shape[3]}, {windows.shape[2], windows.shape[3]}};
+}
 OperandHalos window_halos(const graph::Node& node, tiling::Reach reach, const WindowSizes& sizes);
 /// The splittable indices of an operator that splits `others`, and rows and columns of its rank-4 operands.
 std::string and_spatial(std::string_view others, std::size_t rank);

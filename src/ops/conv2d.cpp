@@ -84,12 +84,8 @@ Form conv_form(const Graph& graph, const Node& node, FormText form, std::string 
   return make_form(graph, node, form);
 }
 
-WindowSizes sizes_of(const Tensor& image, const Tensor& windows) {
-  return {{image.shape[2], image.shape[3]}, {windows.shape[2], windows.shape[3]}};
-}
-
 Form form_forward(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(input(graph, node, 0), output(graph, node));
+  const WindowSizes sizes = window_sizes(input(graph, node, 0), output(graph, node));
   return conv_form(
       graph, node,
       {.text = "b c ~h ~w, o c r s -> b o h w", .halos = {window_halos(node, tiling::Reach::positions, sizes)}},
@@ -97,7 +93,7 @@ Form form_forward(const Graph& graph, const Node& node) {
 }
 
 Form form_grad_input(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(output(graph, node), input(graph, node, 0));
+  const WindowSizes sizes = window_sizes(output(graph, node), input(graph, node, 0));
   return conv_form(
       graph, node,
       {.text = "b o ~h ~w, o c r s -> b c h w", .halos = {window_halos(node, tiling::Reach::windows, sizes)}},
@@ -105,7 +101,7 @@ Form form_grad_input(const Graph& graph, const Node& node) {
 }
 
 Form form_grad_weight(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(input(graph, node, 1), input(graph, node, 0));
+  const WindowSizes sizes = window_sizes(input(graph, node, 1), input(graph, node, 0));
   return conv_form(
       graph, node,
       {.text = "b o h w, b c ~h ~w -> o c r s", .halos = {{}, window_halos(node, tiling::Reach::positions, sizes)}},

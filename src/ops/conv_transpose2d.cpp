@@ -76,12 +76,8 @@ Form form_of(const Graph& graph, const Node& node, FormText form, std::string gr
 }
 
 /// Here the windows are positions of the operand, and slide over the result.
-WindowSizes sizes_of(const Tensor& image, const Tensor& windows) {
-  return {{image.shape[2], image.shape[3]}, {windows.shape[2], windows.shape[3]}};
-}
-
 Form form_forward(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(output(graph, node), input(graph, node, 0));
+  const WindowSizes sizes = window_sizes(output(graph, node), input(graph, node, 0));
   return form_of(
       graph, node,
       {.text = "b c ~h ~w, c o r s -> b o h w", .halos = {window_halos(node, tiling::Reach::windows, sizes)}},
@@ -89,7 +85,7 @@ Form form_forward(const Graph& graph, const Node& node) {
 }
 
 Form form_grad_input(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(input(graph, node, 0), output(graph, node));
+  const WindowSizes sizes = window_sizes(input(graph, node, 0), output(graph, node));
   return form_of(
       graph, node,
       {.text = "b o ~h ~w, c o r s -> b c h w", .halos = {window_halos(node, tiling::Reach::positions, sizes)}},
@@ -97,7 +93,7 @@ Form form_grad_input(const Graph& graph, const Node& node) {
 }
 
 Form form_grad_weight(const Graph& graph, const Node& node) {
-  const WindowSizes sizes = sizes_of(input(graph, node, 1), input(graph, node, 0));
+  const WindowSizes sizes = window_sizes(input(graph, node, 1), input(graph, node, 0));
   return form_of(
       graph, node,
       {.text = "b c h w, b o ~h ~w -> c o r s", .halos = {{}, window_halos(node, tiling::Reach::positions, sizes)}},

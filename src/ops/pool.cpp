@@ -79,12 +79,12 @@ std::vector<Result> infer_average_grad(const Graph& graph, const Node& node) {
 }
 
 Form form_forward(const Graph& graph, const Node& node, bool linear) {
-  const Shape &x = input(graph, node, 0).shape, &y = output(graph, node).shape;
+  const WindowSizes sizes = window_sizes(input(graph, node, 0), output(graph, node));
   return make_form(graph, node,
                    {.text = "b c ~h ~w -> b c h w",
                     .split = "b c h w",
                     .linear = linear,
-                    .halos = {window_halos(node, tiling::Reach::positions, {{x[2], x[3]}, {y[2], y[3]}})}});
+                    .halos = {window_halos(node, tiling::Reach::positions, sizes)}});
 }
 
 Form form_max(const Graph& graph, const Node& node) {
@@ -97,8 +97,7 @@ Form form_average(const Graph& graph, const Node& node) {
 
 /// A block of dx needs dy of all windows that reach into it and, to find their maxima again, all of x that these reach.
 Form form_max_grad(const Graph& graph, const Node& node) {
-  const Shape &dy = input(graph, node, 0).shape, &x = input(graph, node, 1).shape;
-  const WindowSizes sizes{{x[2], x[3]}, {dy[2], dy[3]}};
+  const WindowSizes sizes = window_sizes(input(graph, node, 1), input(graph, node, 0));
   return make_form(graph, node,
                    {.text = "b c ~h ~w, b c ~h ~w -> b c h w",
                     .split = "b c h w",
@@ -107,12 +106,12 @@ Form form_max_grad(const Graph& graph, const Node& node) {
 }
 
 Form form_average_grad(const Graph& graph, const Node& node) {
-  const Shape &dy = input(graph, node, 0).shape, &x = output(graph, node).shape;
+  const WindowSizes sizes = window_sizes(output(graph, node), input(graph, node, 0));
   return make_form(graph, node,
                    {.text = "b c ~h ~w -> b c h w",
                     .split = "b c h w",
                     .linear = true,
-                    .halos = {window_halos(node, tiling::Reach::windows, {{x[2], x[3]}, {dy[2], dy[3]}})}});
+                    .halos = {window_halos(node, tiling::Reach::windows, sizes)}});
 }
 
 Form form_global(const Graph& graph, const Node& node) {
