@@ -55,7 +55,7 @@ std::string layer_table(const Subject& subject, const Costed& costed) {
     const LayerFigures& f = figures[layer];
     rows.push_back({subject.graph.layers[layer].name, f.kind, f.split, f.why, plan::bytes_text(f.bytes),
                     share_text(f.bytes, costed.plan.bytes), plan::bytes_text(f.held),
-                    f.seconds ? simulate::seconds_text(*f.seconds) : ""});
+                    f.seconds ? plan::seconds_text(*f.seconds) : ""});
   }
   std::vector<bool> right = {false, false, false, false, true, true, true, true};
   if (!timed) {

@@ -65,14 +65,14 @@ std::string sweep_row(const SweepPoint& point, const SweepPoint& first) {
     return fmt::format("{:>7} {:>8}  {:>12} {:>12} {:>12}  {:>8} {:>8}  {:>7.2f} s  {}\n", point.ranks, point.batch,
                        plan::bytes_text(chosen.bytes), plan::bytes_text(data.bytes), plan::bytes_text(model.bytes),
                        ratio(point, 1), ratio(point, 2), point.planning_seconds, point.status);
-  return fmt::format(
-      "{:>7} {:>8}  {:>10} {:>12} {:>6.1f} % {:>11.1f} {:>5.2f}  {:>10} {:>12} {:>8.2f}  {:>10} {:>12}  "
-      "{:>7.2f} s  {}\n",
-      point.ranks, point.batch, simulate::seconds_text(predicted(chosen.step).seconds), plan::bytes_text(chosen.bytes),
-      100 * predicted(chosen.step).waiting / predicted(chosen.step).seconds, rate(point), efficiency(point, first),
-      simulate::seconds_text(predicted(data.step).seconds), plan::bytes_text(data.bytes), speed_up(point),
-      simulate::seconds_text(predicted(model.step).seconds), plan::bytes_text(model.bytes), point.planning_seconds,
-      point.status);
+  return fmt::format("{:>7} {:>8}  {:>10} {:>12} {:>6.1f} % {:>11.1f} {:>5.2f}  {:>10} {:>12} {:>8.2f}  {:>10} {:>12}  "
+                     "{:>7.2f} s  {}\n",
+                     point.ranks, point.batch, plan::seconds_text(predicted(chosen.step).seconds),
+                     plan::bytes_text(chosen.bytes),
+                     100 * predicted(chosen.step).waiting / predicted(chosen.step).seconds, rate(point),
+                     efficiency(point, first), plan::seconds_text(predicted(data.step).seconds),
+                     plan::bytes_text(data.bytes), speed_up(point), plan::seconds_text(predicted(model.step).seconds),
+                     plan::bytes_text(model.bytes), point.planning_seconds, point.status);
 }
 
 std::string sweep_csv_head() {

@@ -33,10 +33,10 @@ std::string head(const Graph& graph, const plan::Plan& plan, int layer, graph::N
                      plan::split_text(graph, plan, main), to_string(form));
 }
 
-std::string beside_text(std::int64_t bytes, std::int64_t planned) {
-  if (bytes == planned) return "as much";
-  const std::int64_t more = bytes - planned;
-  return more > 0 ? "+ " + plan::bytes_text(more) : "- " + plan::bytes_text(-more);
+std::string beside_text(const plan::Plan& other, const plan::Plan& planned) {
+  const std::int64_t more = other.price() - planned.price();
+  if (more == 0) return "as much";
+  return (more > 0 ? "+ " : "- ") + plan::price_text(planned.objective, std::abs(more));
 }
 
 std::string ways_table(const Subject& subject, const Costed& costed, graph::NodeId main, const plan::Ways& ways) {
@@ -47,12 +47,12 @@ std::string ways_table(const Subject& subject, const Costed& costed, graph::Node
     const plan::Way& way = ways.found[w];
     const Costed other = w == ways.planned ? costed : cost(subject, way.plan);
     const plan::Traffic traffic = plan::traffic(graph, way.plan);
-    rows.push_back(
-        {w == ways.planned ? ">" : "", plan::split_text(graph, way.plan, main), plan::kind_of(graph, way.plan, main),
-         (way.exact || w == ways.planned ? "" : "<= ") + plan::bytes_text(way.plan.bytes),
-         w == ways.planned ? "planned" : beside_text(way.plan.bytes, costed.plan.bytes),
-         plan::bytes_text(traffic.weights), plan::bytes_text(traffic.activations),
-         plan::bytes_text(other.peak_memory()), other.step ? simulate::seconds_text(other.step->seconds) : ""});
+    rows.push_back({w == ways.planned ? ">" : "", plan::split_text(graph, way.plan, main),
+                    plan::kind_of(graph, way.plan, main),
+                    (way.exact || w == ways.planned ? "" : "<= ") + plan::bytes_text(way.plan.bytes),
+                    w == ways.planned ? "planned" : beside_text(way.plan, costed.plan),
+                    plan::bytes_text(traffic.weights), plan::bytes_text(traffic.activations),
+                    plan::bytes_text(other.peak_memory()), other.step ? plan::seconds_text(other.step->seconds) : ""});
   }
   std::vector<bool> right = {false, false, false, true, true, true, true, true, true};
   if (subject.setting == nullptr) {
@@ -65,10 +65,10 @@ std::string ways_table(const Subject& subject, const Costed& costed, graph::Node
 std::string notes(const plan::Ways& ways) {
   std::string text;
   if (!ways.impossible.empty()) text += fmt::format("  impossible: {}\n", fmt::join(ways.impossible, ", "));
-  text += ways.mixed ? "  mixes of two kinds are listed where they move less than either alone\n"
+  text += ways.mixed ? "  mixes of two kinds are listed where they are cheaper than either alone\n"
                      : "  mixes of two kinds were not looked at: there are too many for this network and mesh\n";
   if (std::any_of(ways.found.begin(), ways.found.end(), [](const plan::Way& way) { return !way.exact; }))
-    text += "  <= : the best plan found; others that move less are not ruled out\n";
+    text += "  <= : the best plan found; cheaper ones are not ruled out\n";
   return text;
 }
 

@@ -212,7 +212,7 @@ private:
 
   std::int64_t cost(const std::vector<int>& terms, const std::vector<int>& assignment) const {
     std::int64_t sum = 0;
-    for (const int t : terms) sum = std::min(never, sum + term_cost(problem_.terms[t], assignment).bytes);
+    for (const int t : terms) sum = std::min(never, sum + term_cost(problem_.terms[t], assignment).price);
     return sum;
   }
 
@@ -245,7 +245,7 @@ private:
     OtherSplit split{spread_text(model_.forms[model_.members[main][0]], plan_.mesh, problem_.values[main][found[main]]),
                      {}};
     for (const int t : touched)
-      add(split.moved, model_, problem_.terms[t].tensor, term_cost(problem_.terms[t], found).bytes);
+      add(split.moved, model_, problem_.terms[t].tensor, term_cost(problem_.terms[t], found).price);
     return split;
   }
 
@@ -320,7 +320,7 @@ public:
       : plan_(plan),
         options_(options),
         model_(make_model(graph)),
-        costs_(plan.mesh),
+        costs_(plan.mesh, Detail::exact, options.machine),
         pins_(parse_pins(model_, plan.mesh, options)),
         setting_{model_, costs_, pins_, options.table_entries},
         rules_(make_rules(model_, "auto", std::max(images_to_split(setting_), images_to_split(model_, plan)))),
@@ -332,7 +332,7 @@ public:
 
   Ways run() {
     const std::vector<ops::Choice>& allowed = rules_.choices[variable_];
-    std::vector<std::int64_t> alone; // bytes of the best plan of each choice
+    std::vector<std::int64_t> alone; // price of the best plan of each choice
     for (const ops::Choice choice : allowed) {
       alone.push_back(try_way({choice}, never));
       if (alone.back() == never) ways_.impossible.push_back(index_word(form_, choice) + " alone");
@@ -343,7 +343,7 @@ public:
         if (ways_.mixed || std::set<ops::Choice>{allowed[a], allowed[b]} == planned_)
           try_way({allowed[a], allowed[b]}, std::min(alone[a], alone[b]) - 1);
     std::stable_sort(ways_.found.begin(), ways_.found.end(),
-                     [](const Way& a, const Way& b) { return a.plan.bytes < b.plan.bytes; });
+                     [](const Way& a, const Way& b) { return a.plan.price() < b.plan.price(); });
     const auto is_planned = [&](const Way& way) {
       return std::set<ops::Choice>(way.choices.begin(), way.choices.end()) == planned_;
     };
@@ -354,19 +354,19 @@ public:
   }
 
 private:
-  /// Returns the way's bytes, `never` if no plan below the limit is found.
+  /// Returns the way's price, `never` if no plan below the limit is found.
   std::int64_t try_way(const std::set<ops::Choice>& choices, std::int64_t limit) {
     const std::vector<ops::Choice> list(choices.begin(), choices.end());
     if (choices == planned_) {
       ways_.found.push_back({list, plan_, plan_.status == Status::optimal});
-      return plan_.bytes;
+      return plan_.price();
     }
     Rules rules = rules_;
     rules.choices[variable_] = list;
     Found found = best_of(setting_, rules, limit);
     if (!found.found) return never;
     ways_.found.push_back({list, std::move(found.plan), found.optimal});
-    return ways_.found.back().plan.bytes;
+    return ways_.found.back().plan.price();
   }
 
   const Plan& plan_;

@@ -50,18 +50,18 @@ std::string reason(const std::string& kind, const LayerSplits& splits);
 struct Way {
   std::vector<ops::Choice> choices; ///< one of these on each cut
   Plan plan;
-  bool exact = false; ///< no plan of this way moves less; else it is the best one found
+  bool exact = false; ///< no plan of this way is cheaper; else it is the best one found
 };
 
 struct Ways {
-  std::vector<Way> found;              ///< by ascending bytes; what the plan does is one of them, with that very plan
+  std::vector<Way> found;              ///< by ascending price; what the plan does is one of them, with that very plan
   std::size_t planned = 0;             ///< which one that is
   std::vector<std::string> impossible; ///< words of what no plan can do
-  bool mixed = false;                  ///< mixes of two kinds have been looked at, and are here where they move less
+  bool mixed = false;                  ///< mixes of two kinds have been looked at, and are here where they are cheaper
 };
 
 /// Ways of one node under strategy "auto" with the options' pins: the same index on every cut, and, where that is not
-/// too much to search, mixes of two that move less than either alone.
+/// too much to search, mixes of two that are cheaper than either alone.
 Ways ways(const graph::Graph& graph, const Plan& plan, graph::NodeId node, const Options& options);
 
 } // namespace soybean::plan

@@ -12,11 +12,11 @@
 
 namespace soybean::plan {
 
-/// Sums of both kinds of costs: all of them, or bytes alone.
+/// Sums of both kinds of costs: all of them, or prices alone.
 template<class C>
 constexpr C infinite = infinite_cost;
 template<>
-constexpr std::int64_t infinite<std::int64_t> = infinite_bytes;
+constexpr std::int64_t infinite<std::int64_t> = infinite_price;
 
 template<class C>
 using Table = std::shared_ptr<const std::vector<C>>;

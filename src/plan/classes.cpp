@@ -12,19 +12,19 @@ using tiling::Kind;
 using tiling::Mesh;
 using tiling::Tiling;
 
-/// Sorts what stands at cuts of equal parts.
+/// Sorts what stands at alike cuts.
 template<class List>
-List sorted(List list, const Mesh& mesh) {
+List sorted(List list, const Alike& alike) {
   for (std::size_t i = 0; i < list.size(); ++i)
     for (std::size_t later = i + 1; later < list.size(); ++later)
-      if (mesh.cuts[later] == mesh.cuts[i] && list[later] < list[i]) std::swap(list[later], list[i]);
+      if (alike[later] == alike[i] && list[later] < list[i]) std::swap(list[later], list[i]);
   return list;
 }
 
 template<class List, class Option>
-bool continues(const List& list, const Option& next, const Mesh& mesh) {
+bool continues(const List& list, const Option& next, const Alike& alike) {
   for (std::size_t before = list.size(); before-- > 0;)
-    if (mesh.cuts[before] == mesh.cuts[list.size()]) return !(next < list[before]);
+    if (alike[before] == alike[list.size()]) return !(next < list[before]);
   return true;
 }
 
@@ -100,14 +100,14 @@ std::int64_t reduced(const std::vector<Group>& groups, std::int64_t& held) {
 
 } // namespace
 
-std::vector<Choices> members(const Choices& representative, const Mesh& mesh) {
+std::vector<Choices> members(const Choices& representative, const Alike& alike) {
   std::vector<Choices> lists = {representative};
-  for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut) { // what may stand there: what stands there or later
+  for (std::size_t cut = 0; cut < alike.size(); ++cut) { // what may stand there: what stands there or later
     std::vector<Choices> next;
     for (const Choices& list : lists) {
       std::set<ops::Choice> tried;
       for (std::size_t other = cut; other < list.size(); ++other) {
-        if (mesh.cuts[other] != mesh.cuts[cut] || !tried.insert(list[other]).second) continue;
+        if (alike[other] != alike[cut] || !tried.insert(list[other]).second) continue;
         next.push_back(list);
         std::swap(next.back()[cut], next.back()[other]);
       }
@@ -117,26 +117,26 @@ std::vector<Choices> members(const Choices& representative, const Mesh& mesh) {
   return lists;
 }
 
-double member_count(const Choices& representative, const Mesh& mesh) {
+double member_count(const Choices& representative, const Alike& alike) {
   double count = 1;
-  std::map<std::pair<int, ops::Choice>, int> alike;
+  std::map<std::pair<int, ops::Choice>, int> same;
   std::map<int, int> equal;
-  for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut)
-    count *= static_cast<double>(++equal[mesh.cuts[cut]]) / ++alike[{mesh.cuts[cut], representative[cut]}];
+  for (std::size_t cut = 0; cut < alike.size(); ++cut)
+    count *= static_cast<double>(++equal[alike[cut]]) / ++same[{alike[cut], representative[cut]}];
   return count;
 }
 
-Tiling class_of(Tiling tiling, const Mesh& mesh) {
-  return sorted(std::move(tiling), mesh);
+Tiling class_of(Tiling tiling, const Alike& alike) {
+  return sorted(std::move(tiling), alike);
 }
-Choices class_of(Choices choices, const Mesh& mesh) {
-  return sorted(std::move(choices), mesh);
+Choices class_of(Choices choices, const Alike& alike) {
+  return sorted(std::move(choices), alike);
 }
-bool continues_class(const Tiling& list, const tiling::Entry& next, const Mesh& mesh) {
-  return continues(list, next, mesh);
+bool continues_class(const Tiling& list, const tiling::Entry& next, const Alike& alike) {
+  return continues(list, next, alike);
 }
-bool continues_class(const Choices& list, ops::Choice next, const Mesh& mesh) {
-  return continues(list, next, mesh);
+bool continues_class(const Choices& list, ops::Choice next, const Alike& alike) {
+  return continues(list, next, alike);
 }
 
 std::int64_t least_moved(const Mesh& mesh, const Shape& shape, const Tiling& from, const Tiling& to) {

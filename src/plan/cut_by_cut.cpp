@@ -43,6 +43,7 @@ Found cut_by_cut(const Setting& setting, const Rules& rules, std::string_view st
     if (!result.found) return result;
     fixed = as_fixed(setting, result.plan, raw);
   }
+  evaluate(setting, result.plan);
   return result;
 }
 
@@ -55,8 +56,8 @@ void improve(const Setting& setting, const Rules& rules, Found& found, RawTiling
     fixed.open[first] = fixed.open[first + 1] = 1;
     RawTilings other_raw;
     const Domain domain = make_domain(setting.model, rules, setting.costs.mesh(), setting.pins, fixed, &other_raw);
-    Found other = search(setting, domain, found.plan.bytes, strategy);
-    if (!other.found || other.plan.bytes >= found.plan.bytes) continue;
+    Found other = search(setting, domain, found.plan.price(), strategy);
+    if (!other.found || other.plan.price() >= found.plan.price()) continue;
     found = std::move(other);
     raw = std::move(other_raw);
     without = 0;

@@ -1,7 +1,5 @@
 #include "plan/domain.hpp"
 
-#include "plan/classes.hpp"
-
 #include <algorithm>
 
 namespace soybean::plan {
@@ -109,18 +107,19 @@ void add_stored(const Model& model, const Rules& rules, const tiling::Mesh& mesh
   apply_pins(model, mesh, pins, domain);
 }
 
-Domain make_class_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins) {
+Domain make_class_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Alike& alike,
+                         const Pins& pins) {
   const std::size_t cuts = mesh.cuts.size();
   Domain domain;
   for (std::size_t v = 0; v < rules.choices.size(); ++v)
     add_choices(model, static_cast<int>(v), mesh,
                 all_lists(cuts, rules.choices[v], {}, Choices{},
-                          [&](const Choices& list, ops::Choice next) { return continues_class(list, next, mesh); }),
+                          [&](const Choices& list, ops::Choice next) { return continues_class(list, next, alike); }),
                 domain);
   for (std::size_t t = 0; t < rules.entries.size(); ++t) {
     const std::vector<Tiling> list =
         all_lists(cuts, rules.entries[t], {}, Tiling{}, [&](const Tiling& tiling, const Entry& next) {
-          return agrees(tiling, next) && continues_class(tiling, next, mesh);
+          return agrees(tiling, next) && continues_class(tiling, next, alike);
         });
     domain.stored.push_back(normalised(list, model.graph->tensors[t].shape, mesh, nullptr));
   }
@@ -128,7 +127,7 @@ Domain make_class_domain(const Model& model, const Rules& rules, const tiling::M
   for (std::vector<Tiling>& list : domain.stored) {
     std::vector<Tiling> classes;
     for (Tiling& tiling : list) {
-      Tiling representative = class_of(std::move(tiling), mesh);
+      Tiling representative = class_of(std::move(tiling), alike);
       if (std::find(classes.begin(), classes.end(), representative) == classes.end())
         classes.push_back(std::move(representative));
     }

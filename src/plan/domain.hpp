@@ -1,6 +1,7 @@
 #pragma once
 // What a search may choose from: the choice vectors and stored tilings that follow from a strategy's rules, a mesh and
 // pins. Called inside src/plan only.
+#include "plan/classes.hpp"
 #include "plan/model.hpp"
 #include "plan/strategy.hpp"
 
@@ -36,7 +37,8 @@ Domain make_domain(const Model& model, const Rules& rules, const tiling::Mesh& m
 void add_stored(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins, Domain& domain);
 
 /// The classes of all choice vectors and stored tilings the rules allow.
-Domain make_class_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Pins& pins);
+Domain make_class_domain(const Model& model, const Rules& rules, const tiling::Mesh& mesh, const Alike& alike,
+                         const Pins& pins);
 
 /// Whether some rank would be without work.
 bool leaves_idle(const Model& model, int variable, const tiling::Mesh& mesh, const Choices& choices);

@@ -249,46 +249,46 @@ private:
   std::map<std::vector<int>, Message<C>> sent_; // by signature
 };
 
-using Bytes = std::int64_t;
+using Price = std::int64_t;
 
 /// What a bucket's parts cost beside one of them: per value of its variable, and for each of the messages that came in,
 /// per entry of that; each less a constant.
 struct Outside {
-  std::vector<Bytes> least;
-  std::vector<Tables<Bytes>::Entry> tables; ///< in the order of inputs, of messages only
-  std::vector<Bytes> constants;
+  std::vector<Price> least;
+  std::vector<Tables<Price>::Entry> tables; ///< in the order of inputs, of messages only
+  std::vector<Price> constants;
 };
 
 /// `beyond`: what the parts of the sum that are not below this bucket add to its own message.
-Outside pass_back(const Bucket<Bytes>& bucket, const std::vector<Bytes>& beyond, const std::vector<int>& sizes,
-                  Tables<Bytes>& tables) {
+Outside pass_back(const Bucket<Price>& bucket, const std::vector<Price>& beyond, const std::vector<int>& sizes,
+                  Tables<Price>& tables) {
   const auto count = static_cast<std::size_t>(sizes[bucket.variable]);
   struct Part {
     std::size_t input;
-    std::vector<Bytes> own, others; // infinite entries of `own` are 0: `others` is infinite there anyway
+    std::vector<Price> own, others; // infinite entries of `own` are 0: `others` is infinite there anyway
   };
   std::vector<Part> parts;
   for (std::size_t i = 0; i < bucket.inputs.size(); ++i) {
     if (bucket.inputs[i].source < 0) continue;
     Part& part = parts.emplace_back(Part{i, *bucket.inputs[i].entry.table, {}});
-    part.others.assign(part.own.size(), infinite_bytes);
-    std::replace(part.own.begin(), part.own.end(), infinite_bytes, Bytes{0});
+    part.others.assign(part.own.size(), infinite_price);
+    std::replace(part.own.begin(), part.own.end(), infinite_price, Price{0});
   }
-  Outside result{std::vector<Bytes>(count, infinite_bytes), {}, {}};
-  std::vector<Bytes> all(count);
-  Rows<Bytes> rows(bucket, sizes);
+  Outside result{std::vector<Price>(count, infinite_price), {}, {}};
+  std::vector<Price> all(count);
+  Rows<Price> rows(bucket, sizes);
   std::size_t combination = 0;
-  rows.each([&](const Bytes* sum) {
-    const Bytes more = beyond[combination++];
-    if (more >= infinite_bytes) return;
+  rows.each([&](const Price* sum) {
+    const Price more = beyond[combination++];
+    if (more >= infinite_price) return;
     for (std::size_t x = 0; x < count; ++x) {
       all[x] = sum[x] + more;
       result.least[x] = std::min(result.least[x], all[x]);
     }
     for (Part& part : parts) {
       const std::size_t at = rows.at(part.input);
-      const Bytes* own = part.own.data() + at;
-      Bytes* others = part.others.data() + at;
+      const Price* own = part.own.data() + at;
+      Price* others = part.others.data() + at;
       for (std::size_t x = 0; x < count; ++x) others[x] = std::min(others[x], all[x] - own[x]);
     }
   });
@@ -299,17 +299,17 @@ Outside pass_back(const Bucket<Bytes>& bucket, const std::vector<Bytes>& beyond,
   return result;
 }
 
-/// What factors say of bytes.
-std::vector<Given<Bytes>> in_bytes(const std::vector<Factor>& factors) {
-  std::map<const void*, Table<Bytes>> made;
-  std::vector<Given<Bytes>> given;
+/// What factors say of prices.
+std::vector<Given<Price>> in_prices(const std::vector<Factor>& factors) {
+  std::map<const void*, Table<Price>> made;
+  std::vector<Given<Price>> given;
   for (const Factor& factor : factors) {
-    Table<Bytes>& table = made[factor.table.get()];
+    Table<Price>& table = made[factor.table.get()];
     if (!table) {
-      std::vector<Bytes> bytes;
-      bytes.reserve(factor.table->size());
-      for (Cost cost : *factor.table) bytes.push_back(cost >= infinite_cost ? infinite_bytes : bytes_of(cost));
-      table = std::make_shared<const std::vector<Bytes>>(std::move(bytes));
+      std::vector<Price> prices;
+      prices.reserve(factor.table->size());
+      for (Cost cost : *factor.table) prices.push_back(cost >= infinite_cost ? infinite_price : price_of(cost));
+      table = std::make_shared<const std::vector<Price>>(std::move(prices));
     }
     given.push_back({factor.scope, table});
   }
@@ -348,38 +348,38 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
 
 Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
                       std::int64_t most) {
-  BucketTree<Bytes> tree(sizes, in_bytes(factors), order, false);
-  std::vector<Bucket<Bytes>> buckets;
-  std::vector<Bytes> ends(order.variables.size());  // of buckets that nothing follows: their messages
-  std::vector<Bytes> taken(order.variables.size()); // the constants taken off messages
+  BucketTree<Price> tree(sizes, in_prices(factors), order, false);
+  std::vector<Bucket<Price>> buckets;
+  std::vector<Price> ends(order.variables.size());  // of buckets that nothing follows: their messages
+  std::vector<Price> taken(order.variables.size()); // the constants taken off messages
   for (std::size_t i = 0; i < order.variables.size(); ++i) {
     buckets.push_back(tree.next());
-    const Message<Bytes>& message = tree.send(buckets.back());
+    const Message<Price>& message = tree.send(buckets.back());
     if (buckets.back().scope.empty()) ends[i] = (*message.entry.table)[0];
     taken[i] = message.constant;
   }
-  Least result{std::min(infinite_bytes, tree.rest() + tree.constant()), {}};
+  Least result{std::min(infinite_price, tree.rest() + tree.constant()), {}};
   if (result.minimum > most) return result;
-  std::vector<std::vector<Bytes>>& least = result.per_value;
+  std::vector<std::vector<Price>>& least = result.per_value;
   least.reserve(sizes.size());
-  for (int size : sizes) least.emplace_back(size, infinite_bytes);
-  if (result.minimum >= infinite_bytes) return result;
+  for (int size : sizes) least.emplace_back(size, infinite_price);
+  if (result.minimum >= infinite_price) return result;
   struct Beyond {
-    Tables<Bytes>::Entry entry;
-    Bytes constant;
+    Tables<Price>::Entry entry;
+    Price constant;
   };
   std::vector<Beyond> beyond(buckets.size());
   std::map<std::pair<std::vector<int>, int>, Outside> passed; // by signature and the table beyond
   for (std::size_t i = buckets.size(); i-- > 0;) {
-    const Bucket<Bytes>& bucket = buckets[i];
+    const Bucket<Price>& bucket = buckets[i];
     if (bucket.scope.empty())
-      beyond[i] = {tree.tables().add(std::vector<Bytes>{0}), tree.rest() - ends[i] + tree.constant() - taken[i]};
+      beyond[i] = {tree.tables().add(std::vector<Price>{0}), tree.rest() - ends[i] + tree.constant() - taken[i]};
     std::vector<int> key = signature(bucket, sizes);
     for (const auto& input : bucket.inputs) key.push_back(input.source < 0 ? 0 : 1);
     auto [outside, fresh] = passed.try_emplace({std::move(key), beyond[i].entry.number});
     if (fresh) outside->second = pass_back(bucket, *beyond[i].entry.table, sizes, tree.tables());
     for (std::size_t x = 0; x < least[bucket.variable].size(); ++x)
-      least[bucket.variable][x] = std::min(infinite_bytes, outside->second.least[x] + beyond[i].constant);
+      least[bucket.variable][x] = std::min(infinite_price, outside->second.least[x] + beyond[i].constant);
     std::size_t message = 0;
     for (const auto& input : bucket.inputs) {
       if (input.source < 0) continue;

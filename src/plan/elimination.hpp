@@ -8,14 +8,15 @@
 
 namespace soybean::plan {
 
-/// Bytes moved in the upper 64 bits, bytes held (the tie break) in the lower ones: compares lexicographically.
+/// The price (what is minimised: bytes moved, or nanoseconds) in the upper 64 bits, bytes held (the tie break) in the
+/// lower ones: compares lexicographically.
 __extension__ using Cost = unsigned __int128;
 constexpr Cost infinite_cost = Cost{1} << 120;                 ///< sums of up to 64 of these do not overflow
-constexpr std::int64_t infinite_bytes = std::int64_t{1} << 56; ///< where bytes are summed alone; the same holds
-constexpr Cost make_cost(std::int64_t bytes, std::int64_t held) {
-  return (Cost{static_cast<std::uint64_t>(bytes)} << 64) + static_cast<std::uint64_t>(held);
+constexpr std::int64_t infinite_price = std::int64_t{1} << 56; ///< where prices are summed alone; the same holds
+constexpr Cost make_cost(std::int64_t price, std::int64_t held) {
+  return (Cost{static_cast<std::uint64_t>(price)} << 64) + static_cast<std::uint64_t>(held);
 }
-constexpr std::int64_t bytes_of(Cost cost) {
+constexpr std::int64_t price_of(Cost cost) {
   return static_cast<std::int64_t>(cost >> 64);
 }
 constexpr std::int64_t held_of(Cost cost) {
@@ -44,7 +45,7 @@ struct Minimum {
 };
 Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order);
 
-/// Per variable and value the fewest bytes of a sum with that value, infinite_bytes when there is none. Takes two to
+/// Per variable and value the lowest price of a sum with that value, infinite_price when there is none. Takes two to
 /// three times as long as `eliminate` and keeps all tables until the end. Where even the fewest of all are more than
 /// `most`, that is all that is found out.
 struct Least {
@@ -52,6 +53,6 @@ struct Least {
   std::vector<std::vector<std::int64_t>> per_value; ///< empty where the minimum is more than `most`
 };
 Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
-                      std::int64_t most = infinite_bytes);
+                      std::int64_t most = infinite_price);
 
 } // namespace soybean::plan

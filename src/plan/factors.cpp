@@ -14,8 +14,8 @@ bool varies(const Link& link, const std::vector<int>& values) {
          std::any_of(link.needed.begin(), link.needed.end(), differs);
 }
 
-Cost cost_of(std::int64_t bytes, std::int64_t held) {
-  return bytes >= never ? infinite_cost : make_cost(bytes, held);
+Cost cost_of(std::int64_t price, std::int64_t held) {
+  return price >= never ? infinite_cost : make_cost(price, held);
 }
 
 /// Fills the table of a whole term by nested loops over the values of its links, keeping a row of costs, one per stored
@@ -116,6 +116,14 @@ Factors::Factors(const Problem& problem, std::vector<std::vector<int>> keep, con
   for (const auto& values : keep_) sizes_.push_back(static_cast<int>(values.size()));
   const std::vector<int> kinds = kinds_among(problem, keep_);
   for (std::size_t t = 0; t < problem.terms.size(); ++t) add(t, kinds[t], outcomes[t], whole_entries);
+  for (std::size_t v = 0; v < problem.computing.size(); ++v) add_computing(v);
+}
+
+void Factors::add_computing(std::size_t variable) {
+  std::vector<std::int64_t> key = {computing};
+  for (int x : keep_[variable]) key.push_back(problem_.computing[variable][x]);
+  const int alike = alike_.try_emplace(std::move(key), static_cast<int>(alike_.size())).first->second;
+  pieces_.push_back({{static_cast<int>(variable)}, variable, computing, -1, alike, 1.0 * sizes_[variable]});
 }
 
 void Factors::add(std::size_t term, int kind, const std::optional<std::vector<Outcome>>& outcomes,
@@ -194,6 +202,11 @@ std::vector<Factor> Factors::tables() const {
 }
 
 std::vector<Cost> Factors::table_of(const Piece& piece) const {
+  if (piece.part == computing) {
+    std::vector<Cost> table;
+    for (int x : keep_[piece.term]) table.push_back(make_cost(problem_.computing[piece.term][x], 0));
+    return table;
+  }
   const Term& term = problem_.terms[piece.term];
   if (piece.part == whole) return TermTable(term, keep_).run();
   if (piece.part != alone) return pair_table(piece);
@@ -207,7 +220,7 @@ std::vector<Cost> Factors::table_of(const Piece& piece) const {
   return table;
 }
 
-/// Each copy that costs no bytes is counted as held once for every node that needs it.
+/// Each copy that costs nothing is counted as held once for every node that needs it.
 std::vector<Cost> Factors::pair_table(const Piece& piece) const {
   const Term& term = problem_.terms[piece.term];
   const Link& link = term.links[piece.part];

@@ -26,16 +26,18 @@ public:
   const std::vector<int>& sizes() const { return sizes_; }
 
 private:
-  static constexpr int whole = -1, alone = -2;
+  static constexpr int whole = -1, alone = -2, computing = -3;
   struct Piece {
     std::vector<int> scope;
-    std::size_t term;
-    int part;    ///< the link that is paired with the extra variable; or `whole` term; or the extra variable `alone`
-    int extra;   ///< -1: none
-    int alike;   ///< equal for pieces of equal tables
-    double work; ///< of making the table
+    std::size_t term; ///< or, where `computing`, the variable
+    int part;         ///< the link that is paired with the extra variable; or `whole` term; or the extra variable
+                      ///< `alone`; or `computing` of a variable
+    int extra;        ///< -1: none
+    int alike;        ///< equal for pieces of equal tables
+    double work;      ///< of making the table
   };
   void add(std::size_t term, int kind, const std::optional<std::vector<Outcome>>& outcomes, double whole_entries);
+  void add_computing(std::size_t variable);
   void split(std::size_t term, int kind, const std::vector<Outcome>& outcomes);
   std::vector<Cost> table_of(const Piece& piece) const;
   std::vector<Cost> pair_table(const Piece& piece) const;

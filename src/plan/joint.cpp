@@ -16,13 +16,13 @@ using tiling::Tiling;
 /// The problem in which choices and tilings stand for their classes.
 Problem class_problem(const Setting& setting, const Rules& rules, const std::vector<Choices>& also) {
   const Mesh& mesh = setting.costs.mesh();
-  Domain domain = make_class_domain(setting.model, rules, mesh, setting.pins);
+  Domain domain = make_class_domain(setting.model, rules, mesh, setting.costs.alike(), setting.pins);
   for (std::size_t v = 0; v < also.size(); ++v) {
-    const Choices representative = class_of(also[v], mesh);
+    const Choices representative = class_of(also[v], setting.costs.alike());
     std::vector<Choices>& list = domain.choices[v];
     if (std::find(list.begin(), list.end(), representative) == list.end()) list.push_back(representative);
   }
-  MoveCosts costs(mesh, Detail::classes);
+  MoveCosts costs(mesh, Detail::classes, setting.costs.machine());
   return make_problem(setting.model, costs, domain);
 }
 
@@ -70,7 +70,7 @@ double moves_of(const Setting& setting, const Rules& rules, const Classes& class
   values.reserve(classes.size());
   for (const auto& list : classes) {
     values.push_back(0);
-    for (const Choices& representative : list) values.back() += member_count(representative, setting.costs.mesh());
+    for (const Choices& representative : list) values.back() += member_count(representative, setting.costs.alike());
   }
   return moves_of(setting, rules, values);
 }
@@ -83,10 +83,10 @@ Domain members_of(const Setting& setting, const Rules& rules, const Classes& cla
   domain.idle.resize(classes.size());
   for (std::size_t v = 0; v < classes.size(); ++v) {
     std::vector<Choices>& list = domain.choices.emplace_back();
-    const bool extra =
-        v < also.size() && std::find(classes[v].begin(), classes[v].end(), class_of(also[v], mesh)) != classes[v].end();
+    const bool extra = v < also.size() && std::find(classes[v].begin(), classes[v].end(),
+                                                    class_of(also[v], setting.costs.alike())) != classes[v].end();
     for (const Choices& representative : classes[v])
-      for (Choices& member : members(representative, mesh)) {
+      for (Choices& member : members(representative, setting.costs.alike())) {
         if (extra && leaves_idle(setting.model, static_cast<int>(v), mesh, member) && member != also[v]) continue;
         list.push_back(std::move(member));
       }
@@ -133,10 +133,10 @@ public:
     const Outlook outlook = forecast.outlook(limit_);
     if (outlook.bound > limit_) return {false, {}, never, true};
     lowest_ = outlook.bound;
-    const auto below = [&](std::int64_t bytes) {
-      return select(problem_, [&](std::size_t v, std::size_t x) { return outlook.least[v][x] <= bytes; });
+    const auto below = [&](std::int64_t price) {
+      return select(problem_, [&](std::size_t v, std::size_t x) { return outlook.least[v][x] <= price; });
     };
-    const auto moves_below = [&](std::int64_t bytes) { return moves_of(setting_, rules_, below(bytes)); };
+    const auto moves_below = [&](std::int64_t price) { return moves_of(setting_, rules_, below(price)); };
     // Most often the best plan is hardly above the bound and made of the few classes that come close to it.
     const std::int64_t near = lowest_ + lowest_ / 1024;
     const bool worth = strategy_ == "auto" || !best_.found || moves_below(near) <= quick_moves / 4;
@@ -144,14 +144,14 @@ public:
     const bool quick = moves_below(limit_) <= (strategy_ == "auto" ? quick_moves : quick_moves / 4);
     const std::int64_t goal = quick ? limit_ : enough(limit_);
     if (lowest_ < goal && (quick || strategy_ == "auto")) prove(below(goal), goal);
-    best_.bound = best_.found ? std::min(lowest_, best_.plan.bytes) : lowest_;
-    best_.optimal = optimal_ || (best_.found && best_.bound == best_.plan.bytes);
+    best_.bound = best_.found ? std::min(lowest_, best_.plan.price()) : lowest_;
+    best_.optimal = optimal_ || (best_.found && best_.bound == best_.plan.price());
     return std::move(best_);
   }
 
 private:
-  /// A plan of so many bytes is good enough where nothing is below what this returns.
-  static std::int64_t enough(std::int64_t bytes) { return bytes - bytes / 64; }
+  /// A plan of that price is good enough where nothing is below what this returns.
+  static std::int64_t enough(std::int64_t price) { return price - price / 64; }
 
   /// The best plan of the classes, if there is one at or below `limit`.
   Found look_at(const Classes& classes, std::int64_t limit, bool thorough) {
@@ -161,7 +161,7 @@ private:
     Found found = search(setting_, domain, limit, strategy_, thorough);
     if (!found.found) return found;
     best_ = found;
-    limit_ = best_.plan.bytes;
+    limit_ = best_.plan.price();
     return found;
   }
 
@@ -180,7 +180,7 @@ private:
   const std::vector<Choices>& also_;
   const Problem problem_;
   Found best_;
-  std::int64_t limit_;      ///< the best plan's bytes, or what plans have to be at or below
+  std::int64_t limit_;      ///< the best plan's price, or what plans have to be at or below
   std::int64_t lowest_ = 0; ///< no plan is below
   bool optimal_ = false;    ///< the best plan is; without one: there is none
 };

@@ -1,7 +1,6 @@
 #include "plan/move_costs.hpp"
 
 #include "base/error.hpp"
-#include "plan/classes.hpp"
 #include "tiling/redistribution.hpp"
 
 #include <algorithm>
@@ -45,6 +44,30 @@ void append(std::string& key, const Tiling& tiling) {
 
 } // namespace
 
+MoveCosts::MoveCosts(tiling::Mesh mesh, Detail detail, const machine::Setting* machine)
+    : mesh_(std::move(mesh)),
+      ranks_(tiling::ranks(mesh_)),
+      detail_(detail),
+      machine_(machine),
+      alike_(machine == nullptr ? mesh_.cuts : alike_cuts(*machine)) {
+  if (machine != nullptr) least_time_.emplace(*machine);
+}
+
+/// Nanoseconds of a move.
+std::int64_t MoveCosts::taken(const graph::Tensor& tensor, const Tiling& from, const Tiling& to) {
+  if (from == to) return 0;
+  key_.clear();
+  append(key_, tensor.shape, tensor.units);
+  append(key_, from);
+  append(key_, to);
+  key_.push_back(static_cast<char>(size_of(tensor.dtype)));
+  const auto [known, fresh] = known_.try_emplace(key_, 0);
+  if (fresh)
+    known->second =
+        detail_ == Detail::classes ? least_time_->moving(tensor, from, to) : moving_time(*machine_, tensor, from, to);
+  return known->second;
+}
+
 /// Elements moved are proportional to the extent of a dim that the cuts divide evenly: such extents are replaced by the
 /// smallest that do the same. A dim neither tiling splits matters only on the way out of a partial tiling.
 std::int64_t MoveCosts::moved(const graph::Tensor& tensor, const Tiling& from, const Tiling& to) {
@@ -81,7 +104,9 @@ const std::vector<std::int64_t>& MoveCosts::table(const graph::Tensor& tensor, c
                                                   const std::vector<Tiling>& to) {
   std::string key;
   append(key, tensor.shape, tensor.units);
+  const std::int64_t size = graph::is_control(tensor.role) && machine_ == nullptr ? 0 : size_of(tensor.dtype);
   append(key, static_cast<std::int64_t>(from.size()));
+  append(key, size);
   for (const Tiling& tiling : from) append(key, tiling);
   for (const Tiling& tiling : to) append(key, tiling);
   const auto [known, fresh] = tables_.try_emplace(std::move(key));
@@ -89,7 +114,8 @@ const std::vector<std::int64_t>& MoveCosts::table(const graph::Tensor& tensor, c
   if (!fresh) return table;
   table.reserve(from.size() * to.size());
   for (const Tiling& begin : from)
-    for (const Tiling& end : to) table.push_back(moved(tensor, begin, end));
+    for (const Tiling& end : to)
+      table.push_back(machine_ == nullptr ? size * moved(tensor, begin, end) : taken(tensor, begin, end));
   return table;
 }
 

@@ -13,6 +13,11 @@
 
 namespace soybean::plan {
 
+enum class Objective : std::uint8_t {
+  bytes, ///< moved in one step, all ranks together
+  time,  ///< of one step, on a machine: its kernels and moves one after the other
+};
+
 enum class Status : std::uint8_t {
   optimal, ///< proven
   bounded, ///< within `gap` of a proven lower bound
@@ -30,10 +35,14 @@ struct Plan {
   std::vector<std::int64_t> tensor_bytes; ///< moved for each tensor in one step, all ranks together
   std::int64_t bytes = 0;                 ///< their sum, control traffic left out
   std::int64_t control_bytes = 0;         ///< metrics, and scalars the updates depend on
+  std::int64_t nanoseconds = 0;           ///< of one step, where that is the objective
   std::int64_t held_bytes = 0;            ///< stored plus copied bytes of the fullest rank (the tie break)
+  Objective objective = Objective::bytes; ///< what is the least; not saved
   Status status = Status::named;
-  double gap = 0;                             ///< (bytes - bound) / bound
-  std::map<std::string, std::int64_t> others; ///< bytes of other strategies' plans, where they are known; not saved
+  double gap = 0;                             ///< (price - bound) / bound
+  std::map<std::string, std::int64_t> others; ///< prices of other strategies' plans, where they are known; not saved
+
+  std::int64_t price() const { return objective == Objective::time ? nanoseconds : bytes; }
 };
 
 /// How the distinct tilings of a tensor come about under a plan: produced → stored → each needed one.

@@ -30,13 +30,13 @@ Found named(const Setting& setting, const std::string& strategy, Images images) 
 }
 
 /// The best of the named strategies' plans.
-Found best_named(const Setting& setting, Images images, std::map<std::string, std::int64_t>& bytes) {
+Found best_named(const Setting& setting, Images images, std::map<std::string, std::int64_t>& prices) {
   Found best;
   for (const std::string& strategy : strategies()) {
     if (strategy == "auto") continue;
     Found other = named(setting, strategy, images);
-    if (other.found) bytes[strategy] = other.plan.bytes;
-    if (other.found && (!best.found || other.plan.bytes < best.plan.bytes)) best = std::move(other);
+    if (other.found) prices[strategy] = other.plan.price();
+    if (other.found && (!best.found || other.plan.price() < best.plan.price())) best = std::move(other);
   }
   return best;
 }
@@ -51,7 +51,7 @@ std::vector<Choices> choices_of(const Model& model, const Plan& plan) {
 /// The best plan over all cuts jointly. Nothing above `known`, the best named plan, need be looked at. Where that is
 /// better than all plans that leave no rank without work, its choices are admitted too.
 Found optimal(const Setting& setting, const Rules& rules, const Found& known) {
-  const std::int64_t incumbent = known.found ? known.plan.bytes : never;
+  const std::int64_t incumbent = known.found ? known.plan.price() : never;
   Found result = joint(setting, rules, incumbent, "auto");
   if (result.found || !result.optimal || !known.found) return result;
   result = joint(setting, rules, incumbent, "auto", choices_of(setting.model, known.plan));
@@ -61,8 +61,8 @@ Found optimal(const Setting& setting, const Rules& rules, const Found& known) {
 
 Found as_auto(Found found, std::int64_t bound) {
   found.plan.strategy = "auto";
-  found.bound = std::min(bound, found.plan.bytes);
-  found.optimal = found.bound == found.plan.bytes;
+  found.bound = std::min(bound, found.plan.price());
+  found.optimal = found.bound == found.plan.price();
   return found;
 }
 
@@ -77,7 +77,7 @@ Found automatic(const Setting& setting, std::map<std::string, std::int64_t>& oth
   Found found = cut_by_cut(setting, rules, "auto", raw);
   if (found.found && tiling::ranks(setting.costs.mesh()) <= most_ranks_improved)
     improve(setting, rules, found, std::move(raw));
-  if (!found.found || (known.found && known.plan.bytes < found.plan.bytes)) found = std::move(known);
+  if (!found.found || (known.found && known.plan.price() < found.plan.price())) found = std::move(known);
   return found.found ? as_auto(std::move(found), bound) : found;
 }
 
@@ -95,7 +95,7 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
          config::suggestion(options.strategy, known));
   const Model model = make_model(graph);
   const Pins pins = parse_pins(model, mesh, options);
-  MoveCosts costs(mesh);
+  MoveCosts costs(mesh, Detail::exact, options.machine);
   const Setting setting{model, costs, pins, options.table_entries};
   std::map<std::string, std::int64_t> others;
   Found result = options.strategy == "auto" ? automatic(setting, others)
@@ -105,7 +105,7 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
   if (options.strategy == "auto") {
     const auto bound = static_cast<double>(std::max<std::int64_t>(result.bound, 1));
     result.plan.status = result.optimal ? Status::optimal : Status::bounded;
-    result.plan.gap = result.optimal ? 0 : (static_cast<double>(result.plan.bytes) - bound) / bound;
+    result.plan.gap = result.optimal ? 0 : (static_cast<double>(result.plan.price()) - bound) / bound;
   }
   return result.plan;
 }

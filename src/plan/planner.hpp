@@ -1,5 +1,6 @@
 #pragma once
 // The search for plans: named strategies and the exact search over all cuts jointly.
+#include "machine/time.hpp"
 #include "plan/plan.hpp"
 
 #include <map>
@@ -12,7 +13,9 @@ struct Options {
   std::string strategy = "auto";           ///< auto (= optimal), data, model, owt, kcut
   std::map<std::string, std::string> pins; ///< tensor name → tiling text; where they come from is `pins_where`
   std::string pins_where = "parallel.pins";
-  std::int64_t table_entries = 16'000'000; ///< cap on one elimination table; beyond it prune and report the gap
+  const machine::Setting* machine = nullptr; ///< of the mesh: the step is to take the least time there, else to move
+                                             ///< the fewest bytes
+  std::int64_t table_entries = 16'000'000;   ///< cap on one elimination table; beyond it prune and report the gap
 };
 
 /// Deterministic: same graph, mesh and options give the same plan everywhere. Throws Error (unknown strategy, a pin on

@@ -1,8 +1,8 @@
 #include "plan/problem.hpp"
 
 #include "base/error.hpp"
-#include "plan/classes.hpp"
 #include "plan/legality.hpp"
+#include "plan/step_time.hpp"
 
 #include <fmt/format.h>
 
@@ -101,6 +101,7 @@ private:
   void list_values() {
     problem_.values.assign(model_.members.size(), {});
     problem_.equivalent.assign(model_.members.size(), {});
+    problem_.computing.assign(costs_.machine() == nullptr ? 0 : model_.members.size(), {});
     tilings_.assign(model_.members.size(), {});
     for (std::size_t v = 0; v < model_.members.size(); ++v) {
       for (const Choices& choices : domain_.choices[v]) add_value(v, choices);
@@ -114,12 +115,15 @@ private:
     for (NodeId n : model_.members[v]) {
       tilings.push_back(ops::operand_tilings(model_.forms[n], graph_, graph_.nodes[n], problem_.mesh, choices));
       if (costs_.detail() == Detail::exact) continue;
-      for (Tiling& tiling : tilings.back().inputs) tiling = class_of(std::move(tiling), problem_.mesh);
-      for (Tiling& tiling : tilings.back().outputs) tiling = class_of(std::move(tiling), problem_.mesh);
+      for (Tiling& tiling : tilings.back().inputs) tiling = class_of(std::move(tiling), costs_.alike());
+      for (Tiling& tiling : tilings.back().outputs) tiling = class_of(std::move(tiling), costs_.alike());
     }
-    const auto same = [&](const ValueTilings& other) { return same_tilings(other, tilings); };
-    const auto found = std::find_if(tilings_[v].begin(), tilings_[v].end(), same);
-    if (found != tilings_[v].end()) return problem_.equivalent[v][found - tilings_[v].begin()].push_back(choices);
+    const machine::Setting* machine = costs_.machine();
+    const std::int64_t time = machine == nullptr ? 0 : computing_time(*machine, model_, static_cast<int>(v), choices);
+    for (std::size_t x = 0; x < tilings_[v].size(); ++x)
+      if (same_tilings(tilings_[v][x], tilings) && (machine == nullptr || problem_.computing[v][x] == time))
+        return problem_.equivalent[v][x].push_back(choices);
+    if (machine != nullptr) problem_.computing[v].push_back(time);
     problem_.values[v].push_back(choices);
     problem_.equivalent[v].push_back({choices});
     tilings_[v].push_back(std::move(tilings));
@@ -167,6 +171,7 @@ private:
         if (possible.size() == count) continue;
         pick(problem_.values[use.variable], possible);
         pick(problem_.equivalent[use.variable], possible);
+        if (!problem_.computing.empty()) pick(problem_.computing[use.variable], possible);
         pick(tilings_[use.variable], possible);
         changed = true;
       }
@@ -225,7 +230,6 @@ private:
     }
     term.from.assign(count * stored, never);
     term.to.assign(count * stored, never);
-    const std::int64_t size = graph::is_control(tensor.role) ? 0 : size_of(tensor.dtype); // control counts apart
     std::vector<Tiling> made, wanted;
     for (std::size_t i = 0; i < count; ++i) {
       if (is_produced[i]) made.push_back(term.tilings[i]);
@@ -236,8 +240,8 @@ private:
     const std::vector<std::int64_t>& out = free ? nothing : costs_.table(tensor, term.candidates, wanted);
     for (std::size_t i = 0, a = 0, b = 0; i < count; ++i) {
       for (std::size_t s = 0; s < stored; ++s) {
-        if (is_produced[i]) term.from[i * stored + s] = in[a * stored + s] * size;
-        if (is_needed[i]) term.to[i * stored + s] = out[s * wanted.size() + b] * size;
+        if (is_produced[i]) term.from[i * stored + s] = in[a * stored + s];
+        if (is_needed[i]) term.to[i * stored + s] = out[s * wanted.size() + b];
       }
       a += is_produced[i] ? 1 : 0;
       b += is_needed[i] ? 1 : 0;
@@ -254,7 +258,7 @@ private:
     const auto copied = [&](std::size_t id, std::size_t s) {
       return term.tilings[id] == term.candidates[s] ? 0 : term.held[id];
     };
-    const auto beats = [&](std::size_t a, std::size_t b) { // by fewer bytes, or by as many and no more that is held
+    const auto beats = [&](std::size_t a, std::size_t b) { // by a lower price, or by the same and no more that is held
       bool cheaper = false, leaner = term.held_stored[a] <= term.held_stored[b];
       for (std::size_t id = 0; id < count; ++id) {
         const std::size_t at = id * stored;
@@ -322,10 +326,10 @@ TermCost term_cost(const Term& term, const std::vector<int>& assignment) {
   for (std::size_t s = 0; s < stored; ++s) {
     TermCost cost{produced < 0 ? 0 : term.from[produced * stored + s], term.held_stored[s], static_cast<int>(s), -1};
     for (std::int32_t id : needed) {
-      cost.bytes = std::min(never, cost.bytes + term.to[id * stored + s]);
+      cost.price = std::min(never, cost.price + term.to[id * stored + s]);
       if (term.tilings[id] != term.candidates[s]) cost.held += term.held[id];
     }
-    if (cost.bytes < best.bytes || (cost.bytes == best.bytes && cost.bytes < never && cost.held < best.held))
+    if (cost.price < best.price || (cost.price == best.price && cost.price < never && cost.held < best.held))
       best = cost;
   }
   return best;
@@ -352,6 +356,7 @@ Problem restrict_values(const Problem& problem, const std::vector<std::vector<in
   for (std::size_t v = 0; v < keep.size(); ++v) {
     pick(result.values[v], keep[v]);
     pick(result.equivalent[v], keep[v]);
+    if (!result.computing.empty()) pick(result.computing[v], keep[v]);
   }
   for (Term& term : result.terms)
     for (Link& link : term.links) {
@@ -371,7 +376,7 @@ Plan make_plan(const Problem& problem, const std::vector<int>& assignment) {
   for (const Term& term : problem.terms) {
     if (!is_decided(graph, term.tensor)) continue;
     const TermCost cost = term_cost(term, assignment);
-    ensure(cost.bytes < never,
+    ensure(cost.price < never,
            fmt::format("tensor '{}' can not be stored as planned", graph.tensors[term.tensor].name));
     plan.stored[term.tensor] = cost.stored >= 0 ? term.candidates[cost.stored] : term.tilings[cost.passed];
   }

@@ -12,7 +12,7 @@
 
 namespace soybean::plan {
 
-constexpr std::int64_t never = std::int64_t{1} << 56; ///< bytes of what can not be
+constexpr std::int64_t never = std::int64_t{1} << 56; ///< price of what can not be
 
 /// What one variable has to do with one tensor, per value: ids into Term::tilings.
 struct Link {
@@ -27,7 +27,7 @@ struct Term {
   std::vector<tiling::Tiling> candidates; ///< for the stored one; a free source has a single one, empty
   std::vector<Link> links;                ///< by ascending variable
   bool may_pass = false;                  ///< its only consumer may take it exactly as produced, never stored
-  std::vector<std::int64_t> from, to;     ///< bytes [tiling][candidate] of produced → stored, stored → needed
+  std::vector<std::int64_t> from, to;     ///< prices [tiling][candidate] of produced → stored, stored → needed
   std::vector<std::int64_t> held;         ///< bytes of the fullest rank, per tiling
   std::vector<std::int64_t> held_stored;  ///< the same per candidate; 0 for a free source
 };
@@ -37,6 +37,7 @@ struct Problem {
   tiling::Mesh mesh;
   std::vector<std::vector<Choices>> values;                  ///< per variable, equivalent ones left out
   std::vector<std::vector<std::vector<Choices>>> equivalent; ///< per variable and value, all it stands for
+  std::vector<std::vector<std::int64_t>> computing;          ///< per variable and value: its price; empty: all are 0
   std::vector<Term> terms;
   std::vector<int> kinds; ///< per term: equal numbers promise equal costs for equal values
   bool feasible = true;   ///< false: some variable has no value left
@@ -51,9 +52,9 @@ Problem make_problem(const Model& model, MoveCosts& costs, const Domain& domain)
 Plan make_plan(const Problem& problem, const std::vector<int>& assignment);
 
 /// The cost of a term when variables have the given values (only those of its links are read). `stored` is the index
-/// of the candidate, -1 when the tensor passes unstored, in tiling `passed`. Bytes are `never` when impossible.
+/// of the candidate, -1 when the tensor passes unstored, in tiling `passed`. Its price is `never` when impossible.
 struct TermCost {
-  std::int64_t bytes = never, held = never;
+  std::int64_t price = never, held = never;
   int stored = -1;
   std::int32_t passed = -1;
 };

@@ -337,7 +337,7 @@ public:
     for (std::size_t v = 0; v < count; ++v) {
       alive_[v].resize(problem.values[v].size());
       std::iota(alive_[v].begin(), alive_[v].end(), 0);
-      own_[v].assign(alive_[v].size(), 0);
+      own_[v] = problem.computing.empty() ? std::vector<std::int64_t>(alive_[v].size(), 0) : problem.computing[v];
       bounds_[v].assign(alive_[v].size(), 0);
     }
     order_variables();
@@ -359,19 +359,19 @@ public:
   std::int64_t bound() const { return total_; }
   const std::vector<std::vector<int>>& values() const { return alive_; }
   std::int64_t bound(int variable, int value) const { return bounds_[variable][value]; }
-  std::vector<std::vector<int>> values(std::int64_t bytes) const {
+  std::vector<std::vector<int>> values(std::int64_t price) const {
     std::vector<std::vector<int>> within = alive_;
     for (std::size_t v = 0; v < within.size(); ++v)
-      std::erase_if(within[v], [&](int x) { return bounds_[v][x] > bytes; });
+      std::erase_if(within[v], [&](int x) { return bounds_[v][x] > price; });
     return within;
   }
-  Outcomes outcomes(std::int64_t bytes) {
-    const std::vector<std::vector<int>> within = values(bytes);
+  Outcomes outcomes(std::int64_t price) {
+    const std::vector<std::vector<int>> within = values(price);
     Outcomes all;
     for (int star : star_of_) {
       std::vector<Outcome> list;
       if (star < 0) list.push_back({0, {}}); // as it is read
-      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, bytes) - total_, bytes >= limit_,
+      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, price) - total_, price >= limit_,
                                                          most_outcomes, list);
       all.push_back(few ? std::optional(std::move(list)) : std::nullopt);
     }
@@ -404,6 +404,7 @@ private:
       }
     }
     own_least_.assign(order_.size(), 0);
+    for (std::size_t v = 0; v < order_.size(); ++v) update_least(static_cast<int>(v));
   }
 
   void visit(bool forward) {
@@ -495,11 +496,11 @@ std::int64_t Relaxation::bound() const {
 const std::vector<std::vector<int>>& Relaxation::values() const {
   return sweeper_->values();
 }
-std::vector<std::vector<int>> Relaxation::values(std::int64_t bytes) const {
-  return sweeper_->values(bytes);
+std::vector<std::vector<int>> Relaxation::values(std::int64_t price) const {
+  return sweeper_->values(price);
 }
-Outcomes Relaxation::outcomes(std::int64_t bytes) {
-  return sweeper_->outcomes(bytes);
+Outcomes Relaxation::outcomes(std::int64_t price) {
+  return sweeper_->outcomes(price);
 }
 std::int64_t Relaxation::bound(int variable, int value) const {
   return sweeper_->bound(variable, value);

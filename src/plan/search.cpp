@@ -27,7 +27,7 @@ Solution minimise(const Factors& factors, const Order& order) {
   Solution solution;
   if (minimum.cost >= infinite_cost) return solution;
   solution.found = true;
-  solution.bytes = bytes_of(minimum.cost);
+  solution.price = price_of(minimum.cost);
   for (std::size_t v = 0; v < factors.values().size(); ++v)
     solution.assignment.push_back(factors.values()[v][minimum.assignment[v]]);
   return solution;
@@ -72,8 +72,8 @@ Solution none_as_cheap() {
 
 /// A minimum over all that could be as cheap as the incumbent.
 Solution proven(Solution solution, std::int64_t incumbent) {
-  if (!solution.found || solution.bytes > incumbent) return none_as_cheap();
-  solution.bound = solution.bytes;
+  if (!solution.found || solution.price > incumbent) return none_as_cheap();
+  solution.bound = solution.price;
   solution.optimal = true;
   return solution;
 }
@@ -124,19 +124,19 @@ void branch(const Problem& problem, Relaxation& relaxation, const Limits& limits
   std::int64_t bound = never; // the least of the parts'
   for (int value : order) {
     Limits part = limits;
-    part.incumbent = std::min(limits.incumbent, best.bytes);
+    part.incumbent = std::min(limits.incumbent, best.price);
     if (relaxation.bound(v, value) > part.incumbent) continue;
     std::vector<std::vector<int>> keep = alive;
     keep[v] = {value};
     Solution solution = search(restrict_values(problem, keep), part, branches);
     bound = std::min(bound, solution.bound);
-    if (!solution.found || solution.bytes >= best.bytes) continue;
+    if (!solution.found || solution.price >= best.price) continue;
     for (std::size_t u = 0; u < keep.size(); ++u) solution.assignment[u] = keep[u][solution.assignment[u]];
     best.assignment = std::move(solution.assignment);
-    best.bytes = solution.bytes;
+    best.price = solution.price;
     best.found = true;
   }
-  best.bound = std::max(best.bound, std::min(bound, std::min(best.bytes, limits.incumbent)));
+  best.bound = std::max(best.bound, std::min(bound, std::min(best.price, limits.incumbent)));
 }
 
 /// Fewer where each takes long.
@@ -150,7 +150,7 @@ int useful_sweeps(const Problem& problem) {
   return static_cast<int>(std::clamp<double>(most_work_of_sweeps / work, enough_sweeps, most_sweeps));
 }
 
-/// A part of a problem that is small enough to be eliminated: all plans of at most `cap` bytes.
+/// A part of a problem that is small enough to be eliminated: all plans of at most the price `cap`.
 struct Part {
   std::int64_t cap;
   Factors factors;
@@ -170,7 +170,7 @@ public:
         proven_(-1) {}
 
   Relaxation& relaxation() { return relaxation_; }
-  /// No plan moves fewer bytes, as far as is known; `never`: none is as cheap as the incumbent or the best plan.
+  /// No plan is cheaper, as far as is known; `never`: none is as cheap as the incumbent or the best plan.
   std::int64_t bound() const { return std::max(proven_ + 1, relaxation_.bound()); }
   bool none() const { return bound() > limit(); }
   const Solution& best() const { return best_; }
@@ -189,9 +189,9 @@ public:
     take(std::move(solution));
   }
   /// The same where plans are of no use but for what they cost.
-  void learn(std::int64_t bytes, std::int64_t cap) {
+  void learn(std::int64_t price, std::int64_t cap) {
     proven_ = cap;
-    enough_ = std::min(enough_, bytes);
+    enough_ = std::min(enough_, price);
   }
 
   /// Nothing: no part is small enough, or nothing is left (`none`). `with_plan`: looks for a plan on the way, so that
@@ -209,12 +209,12 @@ public:
   }
 
 private:
-  std::int64_t limit() const { return std::min(limits_.incumbent, best_.bytes); }
+  std::int64_t limit() const { return std::min(limits_.incumbent, best_.price); }
 
   void take(Solution solution) {
-    if (!solution.found || solution.bytes >= best_.bytes) return;
+    if (!solution.found || solution.price >= best_.price) return;
     best_ = std::move(solution);
-    relaxation_.lower_limit(best_.bytes);
+    relaxation_.lower_limit(best_.price);
   }
 
   /// All that is left, or else what is known to hold the best plan, or else all below a cap that is closer to the
@@ -241,7 +241,7 @@ private:
   double easy_;
   int sweeps_ = 0, last_;
   std::int64_t before_ = 0;     ///< the relaxation's bound before the last sweep
-  std::int64_t proven_;         ///< there is no plan of so many bytes
+  std::int64_t proven_;         ///< no plan costs so little
   std::int64_t enough_ = never; ///< there is one of so many
   Solution best_;
 };
@@ -251,7 +251,7 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
   Narrowing narrowing(problem, limits);
   while (const std::optional<Part> part = narrowing.next(true)) {
     Solution solution = minimise(part->factors, part->order);
-    if (solution.found && solution.bytes <= part->cap) return proven(std::move(solution), limits.incumbent);
+    if (solution.found && solution.price <= part->cap) return proven(std::move(solution), limits.incumbent);
     narrowing.learn(std::move(solution), part->cap);
   }
   Solution best = narrowing.best();
@@ -259,13 +259,13 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
   Relaxation& relaxation = narrowing.relaxation();
   if (limits.thorough) {
     Solution wide = beam(problem, relaxation, limits, 1e300);
-    if (wide.found && wide.bytes < best.bytes) best = std::move(wide);
+    if (wide.found && wide.price < best.price) best = std::move(wide);
   }
-  best.bound = std::min(narrowing.bound(), std::min(best.bytes, limits.incumbent));
-  if (limits.thorough && best.bound < std::min(best.bytes, limits.incumbent))
+  best.bound = std::min(narrowing.bound(), std::min(best.price, limits.incumbent));
+  if (limits.thorough && best.bound < std::min(best.price, limits.incumbent))
     branch(problem, relaxation, limits, branches, best);
-  best.found = best.found && best.bytes <= limits.incumbent;
-  best.optimal = best.found && best.bound == best.bytes;
+  best.found = best.found && best.price <= limits.incumbent;
+  best.optimal = best.found && best.bound == best.price;
   return best;
 }
 

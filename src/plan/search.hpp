@@ -11,7 +11,7 @@
 namespace soybean::plan {
 
 struct Limits {
-  std::int64_t incumbent = never; ///< bytes of a plan known already: only plans at most as costly are wanted
+  std::int64_t incumbent = never; ///< price of a plan known already: only plans at most as costly are wanted
   std::int64_t table_entries = 0; ///< of one elimination table
   double easy_work = 7e4;         ///< combinations per term, looked at in the time of a sweep: sooner than bounds
   double whole_entries = 4096;    ///< up to there the table of a term is made even where it could be split
@@ -21,8 +21,8 @@ struct Limits {
 struct Solution {
   bool found = false;          ///< false: nothing as cheap as the incumbent was found
   std::vector<int> assignment; ///< one value per variable
-  std::int64_t bytes = never;
-  std::int64_t bound = 0; ///< no plan of the problem moves fewer bytes (where that is less than the incumbent does)
+  std::int64_t price = never;
+  std::int64_t bound = 0; ///< no plan of the problem is cheaper (where that is less than the incumbent)
   bool optimal = false;   ///< proven: the plan is the best; nothing found: there is none as cheap as the incumbent
 };
 
@@ -30,9 +30,9 @@ Solution solve(const Problem& problem, const Limits& limits);
 
 /// How cheap plans with each value can be.
 struct Outlook {
-  std::int64_t bound = 0; ///< no plan of the problem moves fewer bytes; `never`: none is as cheap as the incumbent
-  bool exact = false;     ///< some plan moves exactly so few
-  /// Per variable and value: no plan with it moves fewer bytes; more than the incumbent does where it is in none as
+  std::int64_t bound = 0; ///< no plan of the problem is cheaper; `never`: none is as cheap as the incumbent
+  bool exact = false;     ///< some plan costs exactly that
+  /// Per variable and value: no plan with it is cheaper; more than the incumbent where it is in none as
   /// cheap.
   std::vector<std::vector<std::int64_t>> least;
 };
@@ -45,7 +45,7 @@ public:
   /// A plan found after a few sweeps, which may be far from the best; none where none was found at or below the
   /// incumbent.
   Solution guess();
-  /// Where a plan of `incumbent` bytes is known by now. To be asked for once, last.
+  /// Where a plan of price `incumbent` is known by now. To be asked for once, last.
   Outlook outlook(std::int64_t incumbent);
 
 private:

@@ -1,8 +1,17 @@
 #include "plan/setting.hpp"
 
 #include "base/error.hpp"
+#include "plan/step_time.hpp"
 
 namespace soybean::plan {
+
+void evaluate(const Setting& setting, Plan& plan) {
+  evaluate(*setting.model.graph, plan);
+  if (const machine::Setting* machine = setting.costs.machine()) {
+    plan.objective = Objective::time;
+    plan.nanoseconds = step_time(*machine, setting.model, plan);
+  }
+}
 
 Found search(const Setting& setting, const Domain& domain, std::int64_t incumbent, std::string_view strategy,
              bool thorough) {
@@ -13,8 +22,8 @@ Found search(const Setting& setting, const Domain& domain, std::int64_t incumben
   if (!solution.found) return result;
   result.plan = make_plan(problem, solution.assignment);
   result.plan.strategy = strategy;
-  evaluate(*setting.model.graph, result.plan);
-  ensure(result.plan.bytes == solution.bytes, "the plan does not cost what the search says");
+  evaluate(setting, result.plan);
+  ensure(result.plan.price() == solution.price, "the plan does not cost what the search says");
   return result;
 }
 

@@ -25,6 +25,9 @@ struct Found {
   bool optimal = false; ///< proven; without a plan: that there is none as cheap as was asked for
 };
 
+/// Fills in what the plan costs, by the setting's objective too.
+void evaluate(const Setting& setting, Plan& plan);
+
 /// The best plan of a domain at most as costly as `incumbent`; not `thorough`: if that is found quickly.
 Found search(const Setting& setting, const Domain& domain, std::int64_t incumbent, std::string_view strategy,
              bool thorough = true);

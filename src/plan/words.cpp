@@ -37,6 +37,16 @@ std::string bytes_text(std::int64_t bytes) {
   return value < 1e12 ? fmt::format("{:.2f} MB", value / 1e6) : fmt::format("{:.2f} TB", value / 1e12);
 }
 
+std::string seconds_text(double seconds) {
+  if (seconds == 0) return "-";
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", 1e6 * seconds);
+  return seconds < 1 ? fmt::format("{:.2f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
+std::string price_text(Objective objective, std::int64_t price) {
+  return objective == Objective::time ? seconds_text(1e-9 * static_cast<double>(price)) : bytes_text(price);
+}
+
 std::string index_word(const ops::Form& form, ops::Choice choice) {
   if (choice == ops::choose_replicated) return "replicated";
   if (choice == ops::choose_linear) return "partial";

@@ -14,6 +14,12 @@ namespace soybean::plan {
 /// "245.50 MB" (10^6 bytes), "1.20 kB", "17 B".
 std::string bytes_text(std::int64_t bytes);
 
+/// "1.23 ms", "56.7 us", "12.30 s".
+std::string seconds_text(double seconds);
+
+/// A price under an objective.
+std::string price_text(Objective objective, std::int64_t price);
+
 /// "batch", "height", "width", "features" (any other index of the result), "groups", "sum" (an index summed over),
 /// "replicated", "partial".
 std::string index_word(const ops::Form& form, ops::Choice choice);

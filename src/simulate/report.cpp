@@ -1,5 +1,7 @@
 #include "simulate/report.hpp"
 
+#include "plan/words.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,31 +15,25 @@ double percent(double part, double whole) {
 
 std::string layer_row(std::string_view name, const LayerSeconds& layer, double whole) {
   const double sum = layer.computing + layer.packing + layer.waiting;
-  return fmt::format("  {:<24}{:>12}{:>12}{:>12}{:>8.1f} %\n", name, seconds_text(layer.computing),
-                     seconds_text(layer.packing), seconds_text(layer.waiting), percent(sum, whole));
+  return fmt::format("  {:<24}{:>12}{:>12}{:>12}{:>8.1f} %\n", name, plan::seconds_text(layer.computing),
+                     plan::seconds_text(layer.packing), plan::seconds_text(layer.waiting), percent(sum, whole));
 }
 
 } // namespace
-
-std::string seconds_text(double seconds) {
-  if (seconds == 0) return "-";
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", 1e6 * seconds);
-  return seconds < 1 ? fmt::format("{:.2f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
-}
 
 std::string summary(const machine::Setting& setting, std::int64_t batch, const Step& step, const Step& data) {
   const double peak = setting.machine.rates(setting.precision).peak * setting.processor_share;
   std::string text =
       fmt::format("predicted on {}: {} per step, {:.1f} samples/s, {:.2f} times data parallelism ({})\n",
-                  setting.machine.name, seconds_text(step.seconds), static_cast<double>(batch) / step.seconds,
-                  data.seconds / step.seconds, seconds_text(data.seconds));
-  text +=
-      fmt::format("  forward {:.1f} %, backward {:.1f} %, update {:.1f} %, packing {:.1f} %, waiting for transfers "
-                  "{:.1f} % ({} of {} hidden); {:.1f} % of the processor's peak\n",
-                  percent(step.computing[0], step.seconds), percent(step.computing[1], step.seconds),
-                  percent(step.computing[2], step.seconds), percent(step.packing, step.seconds),
-                  percent(step.waiting, step.seconds), seconds_text(std::max(0.0, step.transferring - step.waiting)),
-                  seconds_text(step.transferring), percent(step.flops, step.seconds * peak));
+                  setting.machine.name, plan::seconds_text(step.seconds), static_cast<double>(batch) / step.seconds,
+                  data.seconds / step.seconds, plan::seconds_text(data.seconds));
+  text += fmt::format("  forward {:.1f} %, backward {:.1f} %, update {:.1f} %, packing {:.1f} %, waiting for transfers "
+                      "{:.1f} % ({} of {} hidden); {:.1f} % of the processor's peak\n",
+                      percent(step.computing[0], step.seconds), percent(step.computing[1], step.seconds),
+                      percent(step.computing[2], step.seconds), percent(step.packing, step.seconds),
+                      percent(step.waiting, step.seconds),
+                      plan::seconds_text(std::max(0.0, step.transferring - step.waiting)),
+                      plan::seconds_text(step.transferring), percent(step.flops, step.seconds * peak));
   return text;
 }
 

@@ -10,9 +10,6 @@
 
 namespace soybean::simulate {
 
-/// "1.234 ms", "56.7 us", "12.3 s".
-std::string seconds_text(double seconds);
-
 /// Step time, samples per second, speed-up over data parallelism (`data` is that plan's step) and where the time goes
 /// in total. Ends with a newline.
 std::string summary(const machine::Setting& setting, std::int64_t batch, const Step& step, const Step& data);

@@ -4,6 +4,7 @@
 #include "ops/operator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -112,7 +113,7 @@ public:
   std::int64_t elements(const Tiling& from, const Tiling& to) {
     const auto key = std::pair{from, to};
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    std::int64_t best = tiling::has_partial(from) ? impossible.bytes : lacking(from, to);
+    std::int64_t best = tiling::has_partial(from) ? impossible.moved : lacking(from, to);
     for (std::size_t cut = 0; tiling::has_partial(from) && cut < from.size(); ++cut) {
       const bool sum = from[cut].kind == Kind::partial;
       if (from[cut].kind == Kind::split) continue;
@@ -188,7 +189,12 @@ private:
 class Search {
 public:
   Search(const graph::Graph& graph, const Mesh& mesh, const Price& limit, const Scope& scope)
-      : graph_(graph), mesh_(mesh), limit_(limit), admitted_(scope.admitted), images_(scope.images) {
+      : graph_(graph),
+        mesh_(mesh),
+        limit_(limit),
+        admitted_(scope.admitted),
+        images_(scope.images),
+        machine_(scope.machine) {
     for (const graph::Tensor& tensor : graph.tensors) moves_.emplace_back(mesh, tensor);
     known_.resize(graph.tensors.size());
     list_values();
@@ -203,7 +209,9 @@ public:
   }
 
 private:
-  const ops::OperandTilings& tilings(NodeId n) const { return values_[variable_[n]][value_[variable_[n]]].at(n); }
+  const ops::OperandTilings& tilings(NodeId n) const {
+    return values_[variable_[n]][value_[variable_[n]]].operands.at(n);
+  }
 
   void list_values() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -228,8 +236,13 @@ private:
       std::vector<Value> all, busy;
       for (const auto& vector : vectors) {
         Value value;
-        for (NodeId n : members)
-          value[n] = ops::operand_tilings(ops::form(graph_, graph_.nodes[n]), graph_, graph_.nodes[n], mesh_, vector);
+        for (NodeId n : members) {
+          const graph::Node& node = graph_.nodes[n];
+          const ops::Form own = ops::form(graph_, node);
+          value.operands[n] = ops::operand_tilings(own, graph_, node, mesh_, vector);
+          if (machine_ != nullptr)
+            value.computing += std::llround(1e9 * machine::node_seconds(*machine_, graph_, node, own, vector));
+        }
         const bool admitted = admitted_ != nullptr && admitted_->choices[members[0]] == vector;
         if (admitted || !leaves_idle(value)) busy.push_back(value);
         all.push_back(std::move(value));
@@ -239,14 +252,17 @@ private:
     }
   }
 
-  using Value = std::map<NodeId, ops::OperandTilings>;
+  struct Value {
+    std::map<NodeId, ops::OperandTilings> operands;
+    std::int64_t computing = 0; ///< nanoseconds
+  };
 
   bool leaves_idle(const Value& value) {
     const auto idle = [&](TensorId t, const Tiling& tiling) {
       const auto& held = moves_[t].holding(tiling);
       return std::any_of(held.begin(), held.end(), [](const Elements& e) { return count(e) == 0; });
     };
-    for (const auto& [n, operands] : value) {
+    for (const auto& [n, operands] : value.operands) {
       const graph::Node& node = graph_.nodes[n];
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (idle(node.inputs[i], operands.inputs[i])) return true;
@@ -278,7 +294,7 @@ private:
 
   /// Each partial sum it takes can be what its tensor's maker makes, for it alone.
   bool deliverable(const Value& value) const {
-    for (const auto& [n, operands] : value)
+    for (const auto& [n, operands] : value.operands)
       for (std::size_t i = 0; i < operands.inputs.size(); ++i)
         if (tiling::has_partial(operands.inputs[i]) && !made_for_one(graph_.nodes[n].inputs[i], operands.inputs[i]))
           return false;
@@ -295,7 +311,7 @@ private:
     const auto at = std::find(outputs.begin(), outputs.end(), t) - outputs.begin();
     const std::vector<Value>& makers = values_[variable_[tensor.producer]];
     return std::any_of(makers.begin(), makers.end(),
-                       [&](const Value& maker) { return maker.at(tensor.producer).outputs[at] == tiling; });
+                       [&](const Value& maker) { return maker.operands.at(tensor.producer).outputs[at] == tiling; });
   }
 
   /// Which tensors can be priced once a variable is fixed, those before it being fixed too.
@@ -321,9 +337,10 @@ private:
     }
     for (value_[v] = 0; value_[v] < static_cast<int>(values_[v].size()); ++value_[v]) {
       Price price = so_far;
+      price.moved += values_[v][value_[v]].computing;
       for (TensorId t : priced_after_[v]) {
         const Price more = tensor_price(t);
-        price = {price.bytes + more.bytes, price.held + more.held};
+        price = {price.moved + more.moved, price.held + more.held};
       }
       if (price < limit_ || (price == limit_ && !result_.found)) descend(v + 1, price);
     }
@@ -361,15 +378,22 @@ private:
     }
     Price best = impossible;
     for (const Tiling& stored : all_stored(tensor)) {
-      Price sum{produced ? size * moves_[t].elements(*produced, stored) : 0, size * moves_[t].fullest(stored)};
+      Price sum{produced ? moved(t, *produced, stored) : 0, size * moves_[t].fullest(stored)};
       for (const Tiling& need : distinct) {
         if (need == stored) continue;
-        sum.bytes += size * moves_[t].elements(stored, need);
+        sum.moved += moved(t, stored, need);
         sum.held += size * moves_[t].fullest(need);
       }
       best = std::min(best, sum);
     }
     return best;
+  }
+
+  std::int64_t moved(TensorId t, const Tiling& from, const Tiling& to) {
+    const graph::Tensor& tensor = graph_.tensors[t];
+    if (machine_ == nullptr) return size_of(tensor.dtype) * moves_[t].elements(from, to);
+    const machine::StepSeconds seconds = machine::move_seconds(*machine_, tensor, from, to);
+    return std::llround(1e9 * (seconds.network + seconds.local));
   }
 
   std::vector<Tiling> all_stored(const graph::Tensor& tensor) const {
@@ -392,6 +416,7 @@ private:
   Price limit_;
   const plan::Plan* admitted_;
   bool images_;
+  const machine::Setting* machine_;
   std::vector<Moves> moves_; // per tensor
   std::vector<int> variable_, value_;
   std::vector<std::vector<NodeId>> members_;

@@ -2,6 +2,7 @@
 // The cheapest plan of a tiny graph by trying everything, costed by tracking which rank holds which element: no tables
 // of the planner's, no `block`, no `elements_moved`. Shares with the planner only the forms of operators.
 #include "graph/graph.hpp"
+#include "machine/time.hpp"
 #include "plan/plan.hpp"
 #include "tiling/tiling.hpp"
 
@@ -9,9 +10,9 @@
 
 namespace soybean::test {
 
-/// Bytes moved, then bytes held by the fullest rank (summed over tensors and copies).
+/// Bytes moved (on a machine: nanoseconds), then bytes held by the fullest rank (summed over tensors and copies).
 struct Price {
-  std::int64_t bytes = 0;
+  std::int64_t moved = 0;
   std::int64_t held = 0;
   auto operator<=>(const Price&) const = default;
 };
@@ -23,8 +24,9 @@ struct Cheapest {
 };
 
 struct Scope {
-  const plan::Plan* admitted = nullptr; ///< its choices are, too
-  bool images = true;                   ///< nodes may split rows and columns of images
+  const plan::Plan* admitted = nullptr;      ///< its choices are, too
+  bool images = true;                        ///< nodes may split rows and columns of images
+  const machine::Setting* machine = nullptr; ///< where a step is to take the least time
 };
 
 /// Over all choice vectors of all nodes (twins alike; none that leaves a rank without elements of an operand, unless a

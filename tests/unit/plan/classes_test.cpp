@@ -49,12 +49,12 @@ Tiling with_halos(std::mt19937& random, Tiling tiling, const Shape& shape, const
 
 TEST(Classes, members_are_all_orders_over_cuts_of_equal_parts) {
   const Mesh mesh{{2, 3, 2, 2}};
-  const std::vector<Choices> list = members(class_of(Choices{4, 7, 1, 4}, mesh), mesh);
+  const std::vector<Choices> list = members(class_of(Choices{4, 7, 1, 4}, mesh.cuts), mesh.cuts);
   EXPECT_EQ((std::set<Choices>(list.begin(), list.end())),
             (std::set<Choices>{{1, 7, 4, 4}, {4, 7, 1, 4}, {4, 7, 4, 1}}));
   EXPECT_EQ(list.size(), 3u);
-  EXPECT_EQ(member_count({1, 7, 4, 4}, mesh), 3);
-  for (const Choices& member : list) EXPECT_EQ(class_of(member, mesh), (Choices{1, 7, 4, 4}));
+  EXPECT_EQ(member_count({1, 7, 4, 4}, mesh.cuts), 3);
+  for (const Choices& member : list) EXPECT_EQ(class_of(member, mesh.cuts), (Choices{1, 7, 4, 4}));
 }
 
 TEST(Classes, lists_that_continue_are_representatives) {
@@ -64,9 +64,9 @@ TEST(Classes, lists_that_continue_are_representatives) {
     for (ops::Choice b = 0; b < 3; ++b)
       for (ops::Choice c = 0; c < 3; ++c) {
         const Choices list = {a, b, c};
-        represented.insert(class_of(list, mesh));
-        if (continues_class(Choices{}, a, mesh) && continues_class(Choices{a}, b, mesh) &&
-            continues_class(Choices{a, b}, c, mesh))
+        represented.insert(class_of(list, mesh.cuts));
+        if (continues_class(Choices{}, a, mesh.cuts) && continues_class(Choices{a}, b, mesh.cuts) &&
+            continues_class(Choices{a, b}, c, mesh.cuts))
           continued.insert(list);
       }
   EXPECT_EQ(continued, represented);
@@ -82,7 +82,7 @@ TEST(Classes, no_member_moves_less) {
         const Tiling from = random_tiling(random, shape, mesh, trial % 2 == 0);
         Tiling to = random_tiling(random, shape, mesh, false);
         if (trial % 3 == 0) to = with_halos(random, std::move(to), shape, mesh);
-        const std::int64_t least = least_moved(mesh, shape, class_of(from, mesh), class_of(to, mesh));
+        const std::int64_t least = least_moved(mesh, shape, class_of(from, mesh.cuts), class_of(to, mesh.cuts));
         const std::int64_t moved = tiling::elements_moved(mesh, {shape, {}}, from, to);
         EXPECT_LE(least, moved) << tiling::to_string(from) << " -> " << tiling::to_string(to);
         EXPECT_GE(least, 0);
@@ -101,8 +101,8 @@ TEST(Classes, no_plan_is_below_the_outlook_of_its_classes) {
     ASSERT_EQ(plan.status, Status::optimal);
     const Model model = make_model(graph);
     MoveCosts costs(mesh, Detail::classes);
-    const Problem problem =
-        make_problem(model, costs, make_class_domain(model, make_rules(model, "auto", Images::whole), mesh, {}));
+    const Problem problem = make_problem(
+        model, costs, make_class_domain(model, make_rules(model, "auto", Images::whole), mesh, mesh.cuts, {}));
 
     const Outlook look = Forecast(problem, {.table_entries = 50'000'000}).outlook(never);
 
@@ -110,7 +110,7 @@ TEST(Classes, no_plan_is_below_the_outlook_of_its_classes) {
     int elsewhere = 0; // idle where that is cheaper than all plans of busy ranks
     std::int64_t least = 0;
     for (std::size_t v = 0; v < problem.values.size(); ++v) {
-      const Choices mine = class_of(plan.choices[model.members[v][0]], mesh);
+      const Choices mine = class_of(plan.choices[model.members[v][0]], mesh.cuts);
       bool found = false;
       for (std::size_t x = 0; x < problem.values[v].size(); ++x) {
         EXPECT_GE(look.least[v][x], look.bound);

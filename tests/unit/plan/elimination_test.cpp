@@ -107,7 +107,7 @@ TEST(Elimination, fewest_bytes_with_each_value_are_what_trying_everything_finds)
       ASSERT_EQ(static_cast<int>(least[v].size()), sum.sizes[v]);
       for (int x = 0; x < sum.sizes[v]; ++x) {
         const Cost expected = least_with(sum, static_cast<int>(v), x);
-        EXPECT_EQ(least[v][x], expected < infinite_cost ? bytes_of(expected) : infinite_bytes)
+        EXPECT_EQ(least[v][x], expected < infinite_cost ? price_of(expected) : infinite_price)
             << "trial " << trial << ", variable " << v << ", value " << x;
         ++(expected < infinite_cost ? feasible : infeasible);
       }
@@ -120,7 +120,7 @@ TEST(Elimination, fewest_bytes_with_each_value_are_what_trying_everything_finds)
 TEST(Elimination, costs_compare_bytes_first) {
   EXPECT_TRUE(make_cost(1, 1000) < make_cost(2, 0));
   EXPECT_TRUE(make_cost(2, 0) < make_cost(2, 1));
-  EXPECT_EQ(bytes_of(make_cost(7, 9)), 7);
+  EXPECT_EQ(price_of(make_cost(7, 9)), 7);
   EXPECT_EQ(held_of(make_cost(7, 9)), 9);
 }
 
@@ -165,7 +165,8 @@ TEST(MoveCosts, tables_hold_what_single_moves_cost) {
 
     for (std::size_t i = 0; i < from.size(); ++i)
       for (std::size_t j = 0; j < to.size(); ++j)
-        EXPECT_EQ(table[i * to.size() + j], tiling::elements_moved(mesh, {tensor.shape, tensor.units}, from[i], to[j]))
+        EXPECT_EQ(table[i * to.size() + j],
+                  size_of(tensor.dtype) * tiling::elements_moved(mesh, {tensor.shape, tensor.units}, from[i], to[j]))
             << soybean::to_string(tensor.shape) << " " << to_string(from[i]) << " -> " << to_string(to[j]);
   }
 }

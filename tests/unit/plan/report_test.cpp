@@ -21,6 +21,15 @@ TEST(Report, sizes_read_well) {
   EXPECT_EQ(plan::bytes_text(2'500'000'000'000), "2.50 TB");
 }
 
+TEST(Report, times_read_well) {
+  EXPECT_EQ(plan::seconds_text(0), "-");
+  EXPECT_EQ(plan::seconds_text(12.34e-6), "12.3 us");
+  EXPECT_EQ(plan::seconds_text(12.34e-3), "12.34 ms");
+  EXPECT_EQ(plan::seconds_text(12.34), "12.34 s");
+  EXPECT_EQ(plan::price_text(plan::Objective::time, 1'500'000), "1.50 ms");
+  EXPECT_EQ(plan::price_text(plan::Objective::bytes, 1'500'000), "1.50 MB");
+}
+
 TEST(Report, has_a_line_per_layer_and_both_baselines) {
   const graph::Graph graph = test::alexnet(256);
   const std::string text = plan::report(graph, plan::make_plan(graph, mesh, {}));

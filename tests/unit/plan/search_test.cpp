@@ -42,7 +42,7 @@ std::int64_t held(const Case& c, const Solution& solution) {
 
 std::int64_t bytes(const Case& c, const Solution& solution) {
   std::int64_t sum = 0;
-  for (const Term& term : c.problem.terms) sum += term_cost(term, solution.assignment).bytes;
+  for (const Term& term : c.problem.terms) sum += term_cost(term, solution.assignment).price;
   return sum;
 }
 
@@ -58,13 +58,13 @@ TEST(Search, bounds_first_or_not_gives_the_same_cost) {
     const Solution both = solve(c.problem, {.table_entries = entries, .easy_work = 1, .whole_entries = 0});
 
     ASSERT_TRUE(plain.optimal && bounded.optimal && split.optimal && both.optimal) << "seed " << seed;
-    EXPECT_EQ(split.bytes, plain.bytes) << "seed " << seed;
-    EXPECT_EQ(bytes(c, split), plain.bytes) << "seed " << seed;
-    EXPECT_EQ(both.bytes, plain.bytes) << "seed " << seed;
-    EXPECT_EQ(bytes(c, both), plain.bytes) << "seed " << seed;
-    EXPECT_EQ(bytes(c, plain), plain.bytes);
-    EXPECT_EQ(bounded.bytes, plain.bytes) << "seed " << seed;
-    EXPECT_EQ(bytes(c, bounded), plain.bytes) << "seed " << seed;
+    EXPECT_EQ(split.price, plain.price) << "seed " << seed;
+    EXPECT_EQ(bytes(c, split), plain.price) << "seed " << seed;
+    EXPECT_EQ(both.price, plain.price) << "seed " << seed;
+    EXPECT_EQ(bytes(c, both), plain.price) << "seed " << seed;
+    EXPECT_EQ(bytes(c, plain), plain.price);
+    EXPECT_EQ(bounded.price, plain.price) << "seed " << seed;
+    EXPECT_EQ(bytes(c, bounded), plain.price) << "seed " << seed;
     EXPECT_EQ(held(c, bounded), held(c, plain)) << "seed " << seed;
   }
 }
@@ -72,12 +72,12 @@ TEST(Search, bounds_first_or_not_gives_the_same_cost) {
 TEST(Search, a_known_plan_only_cuts_off_what_is_dearer) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Case c(support::random_graph(seed, {.layers = 4}), tiling::Mesh{{2, 2}});
-    const std::int64_t best = solve(c.problem, {.table_entries = entries}).bytes;
+    const std::int64_t best = solve(c.problem, {.table_entries = entries}).price;
     for (const double easy : {1.0, 1e12}) {
       const Solution same = solve(c.problem, {.incumbent = best, .table_entries = entries, .easy_work = easy});
       const Solution none = solve(c.problem, {.incumbent = best - 1, .table_entries = entries, .easy_work = easy});
       EXPECT_TRUE(same.found && same.optimal);
-      EXPECT_EQ(same.bytes, best);
+      EXPECT_EQ(same.price, best);
       EXPECT_TRUE(!none.found && none.optimal);
     }
   }
@@ -88,7 +88,7 @@ TEST(Relaxation, bounds_are_below_the_optimum_with_each_value) {
     const Case c(test::TinyGraphs(seed).make(2), tiling::Mesh{{2}});
     Relaxation relaxation(c.problem, never);
     for (int sweep = 0; sweep < 4; ++sweep) relaxation.sweep();
-    EXPECT_LE(relaxation.bound(), solve(c.problem, {.table_entries = entries}).bytes);
+    EXPECT_LE(relaxation.bound(), solve(c.problem, {.table_entries = entries}).price);
     for (std::size_t v = 0; v < c.problem.values.size(); ++v)
       for (std::size_t x = 0; x < c.problem.values[v].size(); ++x) {
         std::vector<std::vector<int>> keep;
@@ -98,7 +98,7 @@ TEST(Relaxation, bounds_are_below_the_optimum_with_each_value) {
         }
         keep[v] = {static_cast<int>(x)};
         const Solution with = solve(restrict_values(c.problem, keep), {.table_entries = entries});
-        EXPECT_LE(relaxation.bound(static_cast<int>(v), static_cast<int>(x)), with.found ? with.bytes : never)
+        EXPECT_LE(relaxation.bound(static_cast<int>(v), static_cast<int>(x)), with.found ? with.price : never)
             << "seed " << seed << " variable " << v << " value " << x;
       }
   }
@@ -108,12 +108,12 @@ TEST(Relaxation, bounds_grow_with_sweeps_and_keep_every_optimal_value) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Case c(support::random_graph(seed, {.layers = 4}), tiling::Mesh{{2, 2}});
     const Solution best = solve(c.problem, {.table_entries = entries, .easy_work = 1e12});
-    Relaxation relaxation(c.problem, best.bytes);
+    Relaxation relaxation(c.problem, best.price);
     std::int64_t before = 0;
     for (int sweep = 0; sweep < 6; ++sweep) {
       relaxation.sweep();
       EXPECT_GE(relaxation.bound(), before);
-      EXPECT_LE(relaxation.bound(), best.bytes) << "seed " << seed;
+      EXPECT_LE(relaxation.bound(), best.price) << "seed " << seed;
       before = relaxation.bound();
     }
     for (std::size_t v = 0; v < best.assignment.size(); ++v) {

@@ -33,12 +33,5 @@ TEST(Report, SaysHowLongAndWhereItGoes) {
             "  fc1                          3.50 ms           -     1.50 ms   100.0 %\n");
 }
 
-TEST(Report, Seconds) {
-  EXPECT_EQ(seconds_text(0), "-");
-  EXPECT_EQ(seconds_text(12.34e-6), "12.3 us");
-  EXPECT_EQ(seconds_text(12.34e-3), "12.34 ms");
-  EXPECT_EQ(seconds_text(12.34), "12.34 s");
-}
-
 } // namespace
 } // namespace soybean::simulate
