@@ -2,6 +2,7 @@
 // What the two programs share: options, and what is said of a command line that can not be understood.
 #include "base/error.hpp"
 #include "config/table.hpp"
+#include "config/value.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -22,7 +23,7 @@ struct Common {
 };
 
 /// `machine`: what the program does with --machine.
-inline void add_common(CLI::App& app, Common& common, const std::string& machine = "machine file (not supported yet)") {
+inline void add_common(CLI::App& app, Common& common, const std::string& machine) {
   app.add_option("model", common.model, "a model file (TOML)")->required();
   app.add_option("--set", common.overrides, "override a key: --set train.steps=100 (may be repeated)")
       ->allow_extra_args(false)
@@ -36,16 +37,10 @@ inline void add_common(CLI::App& app, Common& common, const std::string& machine
   app.set_version_flag("--version", std::string("soybean ") + SOYBEAN_VERSION);
 }
 
-/// Refuses what is not built yet in programs that train.
-inline void refuse_machine(const Common& common) {
-  if (!common.machine.empty())
-    fail("--machine: got \"{}\" expected no such option. machine files are not supported yet in training",
-         common.machine);
-}
-
-/// Turns --strategy into an override.
+/// Turns --strategy and --machine into overrides.
 inline void finish(Common& common) {
-  if (!common.strategy.empty()) common.overrides.push_back("parallel.strategy=\"" + common.strategy + "\"");
+  if (!common.machine.empty()) common.overrides.push_back("machine.file=" + config::quote(common.machine));
+  if (!common.strategy.empty()) common.overrides.push_back("parallel.strategy=" + config::quote(common.strategy));
 }
 
 /// An argument that nothing takes. `options`: those of the program.

@@ -1,5 +1,6 @@
 #include "app/plan_job.hpp"
 
+#include "app/folders.hpp"
 #include "config/table.hpp"
 #include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
@@ -11,9 +12,14 @@
 namespace soybean::app {
 namespace {
 
-Job read(const Common& common, std::int64_t times) {
+config::Table read_table(const Common& common) {
   config::Table root = config::Table::parse(config::read_file(common.model), common.model);
   for (const std::string& assignment : common.overrides) root.apply_override(assignment);
+  return root;
+}
+
+Job read(const Common& common, std::int64_t times) {
+  config::Table root = read_table(common);
   if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
   Job job;
   job.config = config::read_run_config(root);
@@ -28,7 +34,19 @@ void set_machine(Job& job, const machine::Machine* machine) {
     job.setting = machine::make_setting(*machine, job.mesh, machine::precision_of(train.precision, train.tf32));
 }
 
+/// The machine where plans are to take the least time there.
+const machine::Setting* timed(const Job& job) {
+  return job.config.parallel.objective == "time" ? &*job.setting : nullptr;
+}
+
 } // namespace
+
+std::optional<machine::Machine> read_machine(const Common& common) {
+  const config::MachineOptions options = config::read_run_config(read_table(common)).machine;
+  if (options.file.empty()) return {};
+  const std::string path = machine::find_machine(options.file, machine_folders(), options.where);
+  return machine::parse_machine(config::read_file(path), path);
+}
 
 Job read_job(const Common& common, int ranks, const machine::Machine* machine, std::int64_t times) {
   Job job = read(common, times);
@@ -48,7 +66,8 @@ Job read_job(const Common& common, const tiling::Mesh& mesh, const machine::Mach
 
 plan::Options options_of(const Job& job) {
   const config::ParallelOptions& parallel = job.config.parallel;
-  return {.strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where};
+  return {
+      .strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where, .machine = timed(job)};
 }
 
 plan::Plan choose(const Job& job) {
@@ -58,7 +77,9 @@ plan::Plan choose(const Job& job) {
 }
 
 plan::Plan named_plan(const Job& job, const plan::Plan& chosen, const std::string& strategy) {
-  return chosen.strategy == strategy ? chosen : plan::make_plan(job.graph, job.mesh, {.strategy = strategy});
+  return chosen.strategy == strategy
+             ? chosen
+             : plan::make_plan(job.graph, job.mesh, {.strategy = strategy, .machine = timed(job)});
 }
 
 } // namespace soybean::app

@@ -27,6 +27,9 @@ struct Job {
   }
 };
 
+/// The machine that --machine or the model file names.
+std::optional<machine::Machine> read_machine(const Common& common);
+
 /// For the mesh of the file's or the machine's hosts. `times`: how many times the model file's batch.
 Job read_job(const Common& common, int ranks, const machine::Machine* machine, std::int64_t times = 1);
 

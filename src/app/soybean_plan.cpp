@@ -1,6 +1,7 @@
 // soybean_plan: shows how the network of a model file would be tiled over so many ranks, what that moves, and why.
 // Needs no MPI and no devices. See --help and the README.
 #include "app/command_line.hpp"
+#include "app/folders.hpp"
 #include "app/plan_job.hpp"
 #include "base/error.hpp"
 #include "config/table.hpp"
@@ -45,25 +46,11 @@ struct CommandLine {
   bool weak = false, csv = false;
 };
 
-/// The folder of the program that runs.
-std::filesystem::path here() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
-
-/// Where machine files lie: in the installation this program is part of, or in the sources it was built from.
-std::vector<std::string> machine_folders() {
-  std::vector<std::string> folders;
-  for (const char* inputs : {SOYBEAN_INSTALLED_INPUTS, "../../inputs"})
-    folders.push_back((here() / inputs / "machines").lexically_normal().string());
-  return folders;
-}
-
 /// The run's plan, then every named strategy's.
 std::vector<Costed> all_strategies(const Job& job, const Costed& first) {
   std::vector<Costed> all = {first};
   for (const std::string& strategy : plan::strategies())
-    if (strategy != first.plan.strategy)
-      all.push_back(cost(job.subject(), plan::make_plan(job.graph, job.mesh, {.strategy = strategy})));
+    if (strategy != first.plan.strategy) all.push_back(cost(job.subject(), app::named_plan(job, first.plan, strategy)));
   return all;
 }
 
@@ -248,7 +235,7 @@ void plan_once(const CommandLine& line, const machine::Machine* machine) {
 
 /// Goes on as soybean_calibrate, with the same arguments: measuring takes MPI and devices, planning does not.
 [[noreturn]] void become_calibrate(char** argv) {
-  const std::string program = (here() / "soybean_calibrate").string();
+  const std::string program = (app::program_folder() / "soybean_calibrate").string();
   execv(program.c_str(), argv);
   fail("--calibrate: program, got no {} expected it beside soybean_plan. install both", program);
 }
@@ -280,8 +267,7 @@ void check_options(CommandLine& line) {
 void run(CommandLine& line) {
   check_options(line);
   if (!line.diff.empty()) return print_difference(line);
-  std::optional<machine::Machine> machine;
-  if (!line.common.machine.empty()) machine = machine::find_machine(line.common.machine, machine_folders());
+  const std::optional<machine::Machine> machine = app::read_machine(line.common);
   if (!line.sweep.empty() && line.report.empty()) return sweep(line, machine ? &*machine : nullptr);
   plan_once(line, machine ? &*machine : nullptr);
 }

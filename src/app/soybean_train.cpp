@@ -1,5 +1,6 @@
 // soybean_train: trains the network of a model file on all ranks of the launch. See --help and the README.
 #include "app/command_line.hpp"
+#include "app/folders.hpp"
 #include "comm/comm.hpp"
 #include "comm/mpi_session.hpp"
 #include "train/run.hpp"
@@ -28,7 +29,8 @@ struct CommandLine {
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
-  app::add_common(app, line.common);
+  app::add_common(app, line.common,
+                  "a machine file, or the name of one in inputs/machines: for parallel.objective = \"time\"");
   app.add_flag(
       "--resume", line.resume,
       "go on from the latest checkpoint in run.dir, from the beginning if there is none; --resume=PATH: from that one, "
@@ -64,7 +66,6 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
         if (argument == std::string(option) + "=")
           fail("{0}=: got no path expected that of a checkpoint, or {0} alone", option);
     app.parse(argc, argv);
-    app::refuse_machine(line.common);
     app::finish(line.common);
     if (!line.trace.empty()) fail("--trace: got it expected no such option. timelines are not supported yet");
     if (line.request.verify && (line.request.dry_run || line.common.json || !line.resume.empty()))
@@ -89,7 +90,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
   }
   if (!line.eval.empty()) line.request.eval = line.eval[0] == "true" ? std::string() : line.eval[0];
   if (line.request.verify || line.request.dry_run || line.request.eval) train::obey_stop_signals();
-  line.request.job = {line.common.model, line.common.overrides};
+  line.request.job = {line.common.model, line.common.overrides, app::machine_folders()};
   line.request.json = line.common.json;
   for (const std::string& value : line.resume) {
     const bool latest = value == "true";

@@ -40,12 +40,24 @@ ParallelOptions read_parallel(const Table& table) {
   }
   resolve_plan(table, options);
   options.pins_where = fmt::format("{}: {}", table.where("pins"), table.path("pins"));
-  options.objective = table.word("objective", options.objective, {.now = {"bytes"}, .later = {"time"}});
+  options.objective = table.word("objective", options.objective, {.now = {"bytes", "time"}});
   table.not_yet("memory");
   options.mesh = table.integers("mesh", options.mesh, from_one);
   options.comm = table.word("comm", options.comm, {.now = {"auto", "mpi", "mpi_library", "hierarchical", "nccl"}});
   options.mpi_device_memory = table.boolean("mpi_device_memory", options.mpi_device_memory);
   options.skip_passes = table.texts("skip_passes", options.skip_passes);
+  return options;
+}
+
+/// A name stays as it is.
+MachineOptions read_machine(const Table& table) {
+  MachineOptions options;
+  options.file = table.text("file", "");
+  if (table.has("file") && options.file.empty())
+    table.reject("file", "the path of a machine file, or the name of one in inputs/machines");
+  if (options.file.find('/') != std::string::npos || options.file.ends_with(".toml"))
+    options.file = input_path(table, "file");
+  options.where = fmt::format("{}: {}", table.where("file"), table.path("file"));
   return options;
 }
 
@@ -98,7 +110,11 @@ RunConfig read_run_config(const Table& root) {
   if (config.data.batch % config.train.microbatches != 0)
     root.table("train").reject("microbatches", fmt::format("a divisor of data.batch, {}", config.data.batch));
   config.parallel = read_parallel(root.table("parallel"));
-  root.table("machine").not_yet("file");
+  config.machine = read_machine(root.table("machine"));
+  if (config.parallel.objective == "time" && config.machine.file.empty())
+    root.table("parallel")
+        .reject("objective", "\"bytes\" without machine.file",
+                "times are those of a machine: --machine, or [machine] file");
   config.checkpoint = read_checkpoint(root.table("checkpoint"));
   config.run = read_run(root.table("run"), config.model_name);
   const std::vector<std::int64_t> input = root.table("model").integers("input", std::vector<std::int64_t>(), from_one);

@@ -64,11 +64,16 @@ struct ParallelOptions {
   std::string plan;                        ///< plan file; empty: none
   std::map<std::string, std::string> pins; ///< tensor → tiling
   std::string pins_where = "parallel.pins";
-  std::string objective = "bytes";
-  std::vector<std::int64_t> mesh; ///< extents of the cuts; empty: from the launch
-  std::string comm = "auto";      ///< see make_comm in comm/comm.hpp
-  bool mpi_device_memory = true;  ///< "mpi" on GPUs: exchange messages from GPU to GPU where the MPI library can
+  std::string objective = "bytes"; ///< "bytes", or "time" with a machine
+  std::vector<std::int64_t> mesh;  ///< extents of the cuts; empty: from the launch
+  std::string comm = "auto";       ///< see make_comm in comm/comm.hpp
+  bool mpi_device_memory = true;   ///< "mpi" on GPUs: exchange messages from GPU to GPU where the MPI library can
   std::vector<std::string> skip_passes;
+};
+
+struct MachineOptions {
+  std::string file;                   ///< a machine file, or the name of a known one; empty: none
+  std::string where = "machine.file"; ///< where it says so
 };
 
 struct CheckpointOptions {
@@ -91,6 +96,7 @@ struct RunConfig {
   DataOptions data;
   TrainOptions train;
   ParallelOptions parallel;
+  MachineOptions machine;
   CheckpointOptions checkpoint;
   RunOptions run;
 };

@@ -172,6 +172,11 @@ Section parallel_section(const ParallelOptions& parallel) {
       .add("skip_passes", parallel.skip_passes);
 }
 
+Section machine_section(const MachineOptions& machine) {
+  const bool path = machine.file.find('/') != std::string::npos || machine.file.ends_with(".toml");
+  return Section().add("file", path ? absolute(machine.file) : machine.file);
+}
+
 } // namespace
 
 std::string resolved_toml(const RunConfig& config, const Table& root) {
@@ -179,6 +184,7 @@ std::string resolved_toml(const RunConfig& config, const Table& root) {
   all.add("data", data_section(config.data));
   all.add("train", train_section(config.train));
   all.add("parallel", parallel_section(config.parallel));
+  if (!config.machine.file.empty()) all.add("machine", machine_section(config.machine));
   all.add("checkpoint", Section()
                             .add("every", config.checkpoint.every)
                             .add("keep", config.checkpoint.keep)

@@ -272,25 +272,24 @@ std::string machine_text(const Machine& machine, const std::vector<std::string>&
   return text;
 }
 
-Machine find_machine(const std::string& name, const std::vector<std::string>& folders) {
-  if (name.find('/') != std::string::npos || name.ends_with(".toml"))
-    return parse_machine(config::read_file(name), name);
+std::string find_machine(const std::string& name, const std::vector<std::string>& folders, std::string_view where) {
+  if (name.find('/') != std::string::npos || name.ends_with(".toml")) return name;
   std::vector<std::string> known;
   for (const std::string& folder : folders) {
-    const std::string path = fmt::format("{}/{}.toml", folder, name);
-    if (std::filesystem::exists(path)) return parse_machine(config::read_file(path), path);
+    std::string path = fmt::format("{}/{}.toml", folder, name);
+    if (std::filesystem::exists(path)) return path;
     for (std::string& other : names_in(folder))
       if (std::find(known.begin(), known.end(), other) == known.end()) known.push_back(std::move(other));
   }
-  fail("--machine: got \"{}\" expected a file or the name of a machine ({}). {}", name, fmt::join(known, ", "),
+  fail("{}, got \"{}\" expected a file or the name of a machine ({}). {}", where, name, fmt::join(known, ", "),
        config::suggestion(name, known));
 }
 
 std::vector<int> ranks_on_hosts(const Machine& machine, int ranks) {
   const std::int64_t most = machine.links.back().ranks;
   if (most != 0 && ranks > most)
-    fail("--ranks: got {} expected at most {}, the ranks of machine \"{}\" ({}). its outermost link says so", ranks,
-         most, machine.name, machine.file);
+    fail("ranks: got {} expected at most {}, the ranks of machine \"{}\" ({}). its outermost link says so", ranks, most,
+         machine.name, machine.file);
   const int each = machine.ranks_per_host == 0 ? ranks : static_cast<int>(machine.ranks_per_host);
   std::vector<int> hosts(ranks / each, each);
   if (ranks % each != 0) hosts.push_back(ranks % each);

@@ -93,12 +93,11 @@ Machine parse_machine(const std::string& text, const std::string& file);
 /// The text of a machine file that reads back to the same machine; `notes`: lines of comment at its top.
 std::string machine_text(const Machine& machine, const std::vector<std::string>& notes = {});
 
-/// Reads a machine file: a path where `name` has a '/' or ends in .toml, else `folder/name.toml` of the first of these
-/// folders that has it. Throws Error, with the names there are.
-Machine find_machine(const std::string& name, const std::vector<std::string>& folders);
+/// The path of a machine file: `name` itself where it has a '/' or ends in .toml, else `folder/name.toml` of the first
+/// of these folders that has it. Throws Error (`where: …`), with the names there are.
+std::string find_machine(const std::string& name, const std::vector<std::string>& folders, std::string_view where);
 
-/// How many ranks each host gets when `ranks` are placed host by host. Throws Error (`--ranks: …`) for more than the
-/// machine has.
+/// How many ranks each host gets when `ranks` are placed host by host. Throws Error for more than the machine has.
 std::vector<int> ranks_on_hosts(const Machine& machine, int ranks);
 
 } // namespace soybean::machine

@@ -32,6 +32,17 @@ tiling::Mesh choose_mesh(const config::RunConfig& config, const std::vector<int>
                                       : tiling::make_mesh(config.parallel.mesh, ranks);
 }
 
+std::optional<machine::Machine> read_machine(const config::MachineOptions& options, const Request& request,
+                                             comm::Comm& comm) {
+  if (options.file.empty()) return {};
+  const std::string text = text_from_root(comm, [&] {
+    return config::read_file(machine::find_machine(options.file, request.machine_folders, options.where));
+  });
+  std::optional<machine::Machine> machine;
+  on_all_ranks([&] { machine = machine::parse_machine(text, options.file); });
+  return machine;
+}
+
 plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::string& plan_text) {
   const config::ParallelOptions& parallel = job.config.parallel;
   if (!parallel.plan.empty()) return plan::parse_plan(plan_text, parallel.plan, job.graph, mesh);
@@ -39,6 +50,12 @@ plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::stri
   options.strategy = parallel.strategy;
   options.pins = parallel.pins;
   options.pins_where = parallel.pins_where;
+  std::optional<machine::Setting> setting;
+  if (parallel.objective == "time") {
+    const config::TrainOptions& train = job.config.train;
+    setting = machine::make_setting(*job.machine, mesh, machine::precision_of(train.precision, train.tf32));
+    options.machine = &*setting;
+  }
   return plan::make_plan(job.graph, mesh, options);
 }
 
@@ -103,6 +120,7 @@ Job read_job(const Request& request, comm::Comm& comm) {
     root.report_unread();
     job.resolved = config::resolved_toml(job.config, root);
   });
+  job.machine = read_machine(job.config.machine, request, comm);
   job.reader = open(job, comm);
   on_all_ranks([&] { check_validation(job); });
   return job;

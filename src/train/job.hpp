@@ -5,11 +5,13 @@
 #include "config/options.hpp"
 #include "data/reader.hpp"
 #include "graph/graph.hpp"
+#include "machine/machine.hpp"
 #include "plan/plan.hpp"
 #include "program/program.hpp"
 #include "tiling/mesh.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +20,15 @@ namespace soybean::train {
 /// What the command line gives.
 struct Request {
   std::string model_path;
-  std::vector<std::string> overrides; ///< `a.b=value`, in order
+  std::vector<std::string> overrides;            ///< `a.b=value`, in order
+  std::vector<std::string> machine_folders = {}; ///< where machines known by name lie
 };
 
 struct Job {
   config::RunConfig config;
-  std::string resolved; ///< the whole configuration as TOML
-  graph::Graph graph;   ///< forward, backward and update
+  std::string resolved;                    ///< the whole configuration as TOML
+  graph::Graph graph;                      ///< forward, backward and update
+  std::optional<machine::Machine> machine; ///< where there is one
   plan::Plan plan;
   double planning_seconds = 0;
   std::vector<program::Program> programs; ///< [train_program], [evaluate_program]

@@ -110,8 +110,10 @@ class BadInput(Case):
             "dry run and resume": (["--dry-run", "--resume"], ["--dry-run", "--resume"]),
             "unknown pass": (["--set", 'parallel.skip_passes=["x"]'], ["parallel.skip_passes", "x"]),
             "not a checkpoint": ([f"--resume={INPUTS}/data/digits.h5"], ["digits.h5", "no checkpoint"]),
-            "machine": (["--machine", "m.toml"], ['--machine: got "m.toml" expected no such option. machine files are '
-                                                  "not supported yet"]),
+            "missing machine": (["--machine", "m.toml"], ["m.toml: file, got nothing expected a readable file"]),
+            "unknown machine": (["--machine", "dgx-h1000"], ['machine.file, got "dgx-h1000" expected a file or the name of a '
+                                                             "machine", 'did you mean "dgx-h100"']),
+            "time of no machine": (["--set", "parallel.objective=time"], ["parallel.objective", "without machine.file"]),
             "too large": (["--set", "train.steps=99999999999999999999"], ["--set", r"\(too large\)", "integer"]),
             "missing plan": (["--set", "parallel.plan=nowhere.json"], ["nowhere.json"]),
             "missing checkpoint": (["--resume=nowhere.h5"], ["nowhere.h5"]),

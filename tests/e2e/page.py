@@ -66,7 +66,7 @@ class Page(Case):
         done = self.run_program(0, "tiny.toml", "--ranks", 2, "--sweep", "1..64", "--machine", "ethernet-16", "--report", "no.html",
                                 program="soybean_plan")
         self.assertEqual((done.returncode, (self.folder / "no.html").exists()), (2, False))
-        self.assertIn("--ranks: got 64 expected at most 32", done.stderr)
+        self.assertIn("ranks: got 64 expected at most 32", done.stderr)
 
     @unittest.skipUnless(BROWSER, "no chromium here: scripts/install_packages --browser installs it")
     def test_is_drawn(self):

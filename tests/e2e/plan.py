@@ -68,6 +68,31 @@ class Plan(Case):
         self.assertIn(f"{1e3 * time['seconds']:.3f} ms", text)
         self.assertIn(f"predicted on p2.8xlarge, 8 GK210: {1e3 * time['seconds']:.2f} ms per step", text)
 
+    def test_plans_for_time(self):
+        """Under objective "time" no strategy is faster, nor is the plan of fewest bytes."""
+        for model, ranks, machine in (("alexnet", 8, "p2.8xlarge"), ("vgg16", 16, "ethernet-16"), ("mlp4", 6, "laptop")):
+            with self.subTest(model=model):
+                arguments = (INPUTS / f"{model}.toml", "--ranks", ranks, "--machine", machine)
+                fewest = self.json_of(*arguments)
+                fastest = self.json_of(*arguments, "--set", "parallel.objective=time")
+                self.assertEqual((fewest["objective"], fastest["objective"]), ("bytes", "time"))
+                seconds = {s: entry["seconds"] for s, entry in fastest["strategies"].items()}
+                # The search counts every node by itself; what is fused afterwards takes a little less.
+                self.assertLess(seconds["auto"], 1.02 * min(seconds.values()))
+                self.assertLess(seconds["auto"], 1.02 * fewest["strategies"]["auto"]["seconds"])
+                self.assertLessEqual(fewest["strategies"]["auto"]["bytes"], fastest["strategies"]["auto"]["bytes"])
+                self.assertLess(fastest["strategies"]["auto"]["gap"], 0.02)
+                text = self.plan(*arguments, "--set", "parallel.objective=time").stdout.splitlines()[0]
+                self.assertRegex(text, r"MB moved, [0-9.]+ m?s per step, .*; data [0-9.]+ m?s \([0-9.]+ times\)")
+
+    def test_a_model_file_names_its_machine(self):
+        (self.folder / "here.toml").write_text((INPUTS / "machines" / "p3.16xlarge.toml").read_text())
+        for name in ("p3.16xlarge", "./here.toml"):
+            model = self.model()
+            model.write_text(model.read_text() + f'\n[parallel]\nobjective = "time"\n[machine]\nfile = "{name}"\n')
+            report = self.json_of(model, "--ranks", 2)
+            self.assertEqual((report["objective"], report["machine"]), ("time", "p3.16xlarge, 8 V100"))
+
     def test_what_does_not_fit_a_machine_is_said(self):
         for batch, fits in ((256, True), (65536, False)):
             text = self.plan(INPUTS / "alexnet.toml", "--ranks", 8, "--machine", "p2.8xlarge", "--set",
@@ -192,9 +217,9 @@ class Plan(Case):
             ((model, "--ranks", 4, "--json=maybe"), ["--json: got a value expected none"]),
             ((model, "--ranks", 4, "--strategy", "dta"), ["dta"]),
             ((model, "--ranks", 4, "--machine", "m.toml"), ["m.toml: file, got nothing expected a readable file"]),
-            ((model, "--ranks", 4, "--machine", "dgx-h1000"), ['--machine: got "dgx-h1000" expected a file or the name of a '
+            ((model, "--ranks", 4, "--machine", "dgx-h1000"), ['machine.file, got "dgx-h1000" expected a file or the name of a '
                                                                'machine (dgx-a100, dgx-h100, ', 'did you mean "dgx-h100"?']),
-            ((model, "--ranks", 64, "--machine", "ethernet-16"), ["--ranks: got 64 expected at most 32, the ranks of machine"]),
+            ((model, "--ranks", 64, "--machine", "ethernet-16"), ["ranks: got 64 expected at most 32, the ranks of machine"]),
             ((model, "--ranks", 4, "--machine", "laptop", "--set", "train.precision=tf32"),
              ["laptop.toml: processor, got no rates for tf32 expected a table [processor.tf32]"]),
             ((model, "--ranks", 4, "--weak"), ["--weak: got it expected --sweep with it"]),
@@ -202,7 +227,7 @@ class Plan(Case):
             ((model, "--sweep", "1..4", "--ranks", 4), ["--sweep: got --ranks as well expected only one of them"]),
             ((model, "--sweep", "1..4", "--why", "dense_1"), ["--sweep: got --why as well expected only one of them"]),
             ((model, "--sweep", "4,2"), ['--sweep: got "4,2" expected rank counts']),
-            ((model, "--sweep", "1..64", "--machine", "ethernet-16"), ["--ranks: got 64 expected at most 32"]),
+            ((model, "--sweep", "1..64", "--machine", "ethernet-16"), ["ranks: got 64 expected at most 32"]),
             ((model, "--ranks", 4, "--why", "dens_1"), ['--why: name of a layer, got "dens_1" expected one of tiny. did you '
                                                         'mean "dense_1"?']),
             ((model, "--ranks", 4, "--why", "dense_1", "--json"), ["--why: got --json as well expected only one of them"]),

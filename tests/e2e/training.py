@@ -46,6 +46,23 @@ class Training(Case):
                    run_dir="second")
         self.assertEqual(self.losses("first"), self.losses("second"))
 
+    def test_a_run_may_be_planned_for_time(self):
+        model = self.model()
+        self.train(1, model, run_dir="serial")
+        arguments = ("--machine", "laptop", "--set", "parallel.objective=time")
+        done = self.train(4, model, *arguments, "--set", "parallel.mesh=[2,2]")
+        self.assertRegex(done.stdout, r"kB moved, [0-9.]+ [mu]s per step, proven optimal")
+        self.assert_close(self.losses(), self.losses("serial"), 1e-9, "planned for time")
+        for record in self.metrics():
+            self.assertEqual(record["bytes_moved"], record["bytes_planned"])
+        again = self.train(4, self.folder / "run" / "config.toml", run_dir="again")  # it knows its machine
+        self.assertIn("per step, proven optimal", again.stdout)
+        self.assertEqual(self.losses("again"), self.losses())
+        few = self.folder / "few.toml"
+        few.write_text((INPUTS / "machines" / "laptop.toml").read_text().replace("[[link]]", "[[link]]\nranks = 2", 1))
+        refused = self.train(4, model, "--machine", few, *arguments[2:], expect=2)
+        self.assertIn("ranks: got 4 expected at most 2", refused.stderr)
+
     def test_an_earlier_run_is_moved_aside(self):
         self.train(1, self.model(), "--set", "train.steps=2")
         done = self.train(1, self.folder / "tiny.toml", "--set", "train.steps=3")

@@ -574,8 +574,9 @@ TEST(RunConfig, RangesAndWords) {
       {"train.log_every=0", "train.log_every, got 0 (integer) expected at least 1"},
       {"parallel.strategy=dta",
        "parallel.strategy, got \"dta\" (string) expected one of auto, data, model, owt, kcut. did you mean \"data\"?"},
-      {"parallel.objective=time",
-       "parallel.objective, got \"time\" (string) expected bytes. \"time\" is not supported yet"},
+      {"parallel.objective=time", "parallel.objective, got \"time\" (string) expected \"bytes\" without machine.file. "
+                                  "times are those of a machine: "
+                                  "--machine, or [machine] file"},
       {"parallel.memory=80 GB",
        "parallel.memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet"},
       {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1"},
@@ -584,8 +585,9 @@ TEST(RunConfig, RangesAndWords) {
        "\"nccl\"?"},
       {"parallel.pins.x=3", "parallel.pins.x, got 3 (integer) expected a string"},
       {"parallel.plan=''", "parallel.plan, got \"\" (string) expected the path of a plan file"},
-      {"machine.file=x.toml",
-       "machine.file, got \"x.toml\" (string) expected no such key. \"file\" is not supported yet"},
+      {"machine.file=''", "machine.file, got \"\" (string) expected the path of a machine file, or the name of one in "
+                          "inputs/machines"},
+      {"machine.file=3", "machine.file, got 3 (integer) expected a string"},
       {"checkpoint.every=-1", "checkpoint.every, got -1 (integer) expected at least 0"},
       {"checkpoint.keep=-1", "checkpoint.keep, got -1 (integer) expected at least 0"},
       {"run.dir=''", "run.dir, got \"\" (string) expected the path of a folder"},

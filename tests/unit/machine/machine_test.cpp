@@ -128,11 +128,12 @@ TEST(Machine, IsFoundByPathOrName) {
   std::ofstream(folder / "big-box.toml") << example_text();
   const std::vector<std::string> folders = {(folder / "absent").string(), folder.string()};
 
-  EXPECT_EQ(find_machine("big-box", folders).file, (folder / "big-box.toml").string());
-  EXPECT_EQ(find_machine((folder / "big-box.toml").string(), {}).name, "example");
-  EXPECT_EQ(error_of([&] { find_machine("big-bux", folders); }),
-            "--machine: got \"big-bux\" expected a file or the name of a machine (big-box). did you mean \"big-box\"?");
-  EXPECT_NE(error_of([&] { find_machine("big-box.toml", folders); }).find("big-box.toml"), std::string::npos);
+  EXPECT_EQ(find_machine("big-box", folders, "here"), (folder / "big-box.toml").string());
+  EXPECT_EQ(find_machine("elsewhere/big-box.toml", {}, "here"), "elsewhere/big-box.toml");
+  EXPECT_EQ(find_machine("big-box.toml", folders, "here"), "big-box.toml");
+  EXPECT_EQ(error_of([&] { find_machine("big-bux", folders, "m.toml:3: machine.file"); }),
+            "m.toml:3: machine.file, got \"big-bux\" expected a file or the name of a machine (big-box). did you mean "
+            "\"big-box\"?");
   std::filesystem::remove_all(folder);
 }
 
@@ -143,7 +144,7 @@ TEST(Machine, PlacesRanksHostByHost) {
   EXPECT_EQ(ranks_on_hosts(machine, 9), std::vector<int>({4, 4, 1}));
   machine.links.pop_back();
   EXPECT_EQ(error_of([&] { ranks_on_hosts(machine, 5); }),
-            "--ranks: got 5 expected at most 4, the ranks of machine \"example\" (m.toml). its outermost link says so");
+            "ranks: got 5 expected at most 4, the ranks of machine \"example\" (m.toml). its outermost link says so");
   machine.links.back().ranks = 0;
   machine.ranks_per_host = 0;
   EXPECT_EQ(ranks_on_hosts(machine, 7), std::vector<int>({7}));
@@ -178,7 +179,8 @@ TEST(Machine, EveryFileOfTheInstallationIsRead) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".toml") continue;
     ++files;
-    const Machine machine = find_machine(entry.path().stem().string(), {folder.string()});
+    const std::string path = find_machine(entry.path().stem().string(), {folder.string()}, "here");
+    const Machine machine = parse_machine(config::read_file(path), path);
     EXPECT_GT(machine.rates(Precision::fp32).peak, 0) << entry.path();
     for (std::size_t level = 1; level < machine.links.size(); ++level) // outer links are never nearer
       EXPECT_GE(machine.links[level].latency, machine.links[level - 1].latency) << entry.path();

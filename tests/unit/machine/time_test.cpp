@@ -269,7 +269,7 @@ TEST(Setting, RefusesWhatTheMachineHasNot) {
   EXPECT_EQ(error_of([&] {
               make_setting(small, {{2, 4}}, Precision::fp32);
             }),
-            "--ranks: got 8 expected at most 4, the ranks of machine \"example\" (m.toml). its outermost link says so");
+            "ranks: got 8 expected at most 4, the ranks of machine \"example\" (m.toml). its outermost link says so");
 }
 
 TEST(Setting, HostsThatDoNotFitTheCutsAreNotUnderestimated) {
