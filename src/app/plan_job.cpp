@@ -4,6 +4,7 @@
 #include "config/table.hpp"
 #include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
+#include "program/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -66,8 +67,13 @@ Job read_job(const Common& common, const tiling::Mesh& mesh, const machine::Mach
 
 plan::Options options_of(const Job& job) {
   const config::ParallelOptions& parallel = job.config.parallel;
-  return {
-      .strategy = parallel.strategy, .pins = parallel.pins, .pins_where = parallel.pins_where, .machine = timed(job)};
+  return {.strategy = parallel.strategy,
+          .pins = parallel.pins,
+          .pins_where = parallel.pins_where,
+          .machine = timed(job),
+          .memory = parallel.memory,
+          .peak = [&job](const plan::Plan& plan) { return program::peak_bytes(job.graph, plan); },
+          .memory_where = parallel.memory_where};
 }
 
 plan::Plan choose(const Job& job) {

@@ -41,7 +41,8 @@ ParallelOptions read_parallel(const Table& table) {
   resolve_plan(table, options);
   options.pins_where = fmt::format("{}: {}", table.where("pins"), table.path("pins"));
   options.objective = table.word("objective", options.objective, {.now = {"bytes", "time"}});
-  table.not_yet("memory");
+  options.memory = byte_size(table, "memory", options.memory);
+  options.memory_where = fmt::format("{}: {}", table.where("memory"), table.path("memory"));
   options.mesh = table.integers("mesh", options.mesh, from_one);
   options.comm = table.word("comm", options.comm, {.now = {"auto", "mpi", "mpi_library", "hierarchical", "nccl"}});
   options.mpi_device_memory = table.boolean("mpi_device_memory", options.mpi_device_memory);

@@ -65,9 +65,11 @@ struct ParallelOptions {
   std::map<std::string, std::string> pins; ///< tensor → tiling
   std::string pins_where = "parallel.pins";
   std::string objective = "bytes"; ///< "bytes", or "time" with a machine
-  std::vector<std::int64_t> mesh;  ///< extents of the cuts; empty: from the launch
-  std::string comm = "auto";       ///< see make_comm in comm/comm.hpp
-  bool mpi_device_memory = true;   ///< "mpi" on GPUs: exchange messages from GPU to GPU where the MPI library can
+  std::int64_t memory = 0;         ///< bytes a rank may take; 0: no limit
+  std::string memory_where = "parallel.memory";
+  std::vector<std::int64_t> mesh; ///< extents of the cuts; empty: from the launch
+  std::string comm = "auto";      ///< see make_comm in comm/comm.hpp
+  bool mpi_device_memory = true;  ///< "mpi" on GPUs: exchange messages from GPU to GPU where the MPI library can
   std::vector<std::string> skip_passes;
 };
 

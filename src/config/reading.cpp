@@ -3,7 +3,9 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <map>
 
 namespace soybean::config {
 
@@ -27,6 +29,31 @@ std::vector<std::string> input_paths(const Table& table, std::string_view key) {
     path = resolved_path(table, key, path);
   }
   return paths;
+}
+
+std::int64_t byte_size(const Table& table, std::string_view key, std::int64_t fallback) {
+  if (!table.has(key)) return fallback;
+  const auto refuse = [&] {
+    table.reject(key, "a size above 0", "such as \"80 GB\", \"512 MiB\" or a number of bytes");
+  };
+  double number = 0;
+  std::string unit = "B";
+  if (table.is_text(key)) {
+    const std::string text = table.text(key, required);
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    unit = text.substr(static_cast<std::size_t>(end - text.data()));
+    unit.erase(0, unit.find_first_not_of(' '));
+    if (code != std::errc() || unit.empty()) refuse();
+  } else {
+    number = table.real(key, required);
+  }
+  static const std::map<std::string_view, double> sizes = {{"B", 1},        {"kB", 1e3},     {"MB", 1e6},
+                                                           {"GB", 1e9},     {"TB", 1e12},    {"KiB", 0x1p10},
+                                                           {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const auto size = sizes.find(unit);
+  constexpr double most = 0x1p60;
+  if (size == sizes.end() || !(number * size->second >= 1 && number * size->second <= most)) refuse();
+  return static_cast<std::int64_t>(number * size->second);
 }
 
 double real_at_least(const Table& table, std::string_view key, double fallback, double low) {

@@ -21,6 +21,9 @@ std::string input_path(const Table& table, std::string_view key);
 /// The same of a list of paths.
 std::vector<std::string> input_paths(const Table& table, std::string_view key);
 
+/// Bytes: a whole number of them, or a string with a unit, "80 GB" (powers of 1000) or "80 GiB" (of 1024). At least 1.
+std::int64_t byte_size(const Table& table, std::string_view key, std::int64_t fallback);
+
 double real_at_least(const Table& table, std::string_view key, double fallback, double low);
 double positive(const Table& table, std::string_view key, double fallback);
 

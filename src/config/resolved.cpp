@@ -167,6 +167,7 @@ Section parallel_section(const ParallelOptions& parallel) {
     section.add("plan", absolute(parallel.plan));
   for (const auto& [tensor, tiling] : parallel.pins) pins.add(tensor, tiling);
   section.add("pins", std::move(pins)).add("objective", parallel.objective).add("mesh", parallel.mesh);
+  if (parallel.memory > 0) section.add("memory", fmt::format("{} B", parallel.memory));
   return section.add("comm", parallel.comm)
       .add("mpi_device_memory", parallel.mpi_device_memory)
       .add("skip_passes", parallel.skip_passes);

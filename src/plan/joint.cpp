@@ -23,6 +23,7 @@ Problem class_problem(const Setting& setting, const Rules& rules, const std::vec
     if (std::find(list.begin(), list.end(), representative) == list.end()) list.push_back(representative);
   }
   MoveCosts costs(mesh, Detail::classes, setting.costs.machine());
+  costs.charge(setting.costs.per_held_byte());
   return make_problem(setting.model, costs, domain);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 namespace soybean::plan {
@@ -51,6 +52,10 @@ MoveCosts::MoveCosts(tiling::Mesh mesh, Detail detail, const machine::Setting* m
       machine_(machine),
       alike_(machine == nullptr ? mesh_.cuts : alike_cuts(*machine)) {
   if (machine != nullptr) least_time_.emplace(*machine);
+}
+
+std::int64_t MoveCosts::holding(std::int64_t bytes) const {
+  return per_held_byte_ == 0 ? 0 : std::llround(per_held_byte_ * static_cast<double>(bytes));
 }
 
 /// Nanoseconds of a move.

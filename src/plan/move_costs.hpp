@@ -32,6 +32,10 @@ public:
   Detail detail() const { return detail_; }
   const machine::Setting* machine() const { return machine_; }
   const Alike& alike() const { return alike_; } ///< cuts whose order classes leave open
+  /// What bytes of the fullest rank cost on top of moves: `per_byte` is 0 at first.
+  void charge(double per_byte) { per_held_byte_ = per_byte; }
+  double per_held_byte() const { return per_held_byte_; }
+  std::int64_t holding(std::int64_t bytes) const;
 
   /// The price of each pair: result[i * to.size() + j] for from[i] → to[j]. Bytes are those that all ranks together
   /// receive, none of control traffic. Targets are partial-free.
@@ -47,6 +51,7 @@ private:
   Detail detail_;
   const machine::Setting* machine_;
   Alike alike_;
+  double per_held_byte_ = 0;
   std::optional<LeastTime> least_time_;
   // By all that they depend on, as bytes.
   std::unordered_map<std::string, std::int64_t> known_;

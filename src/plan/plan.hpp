@@ -42,7 +42,10 @@ struct Plan {
   double gap = 0;                             ///< (price - bound) / bound
   std::map<std::string, std::int64_t> others; ///< prices of other strategies' plans, where they are known; not saved
 
-  std::int64_t price() const { return objective == Objective::time ? nanoseconds : bytes; }
+  /// Of what is held, in units of the objective, while a search looks for plans that hold less; else 0.
+  std::int64_t penalty = 0;
+
+  std::int64_t price() const { return (objective == Objective::time ? nanoseconds : bytes) + penalty; }
 };
 
 /// How the distinct tilings of a tensor come about under a plan: produced → stored → each needed one.

@@ -5,6 +5,7 @@
 #include "plan/cut_by_cut.hpp"
 #include "plan/images.hpp"
 #include "plan/joint.hpp"
+#include "plan/memory_limit.hpp"
 #include "plan/pins.hpp"
 
 #include <fmt/ranges.h>
@@ -98,8 +99,11 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
   MoveCosts costs(mesh, Detail::exact, options.machine);
   const Setting setting{model, costs, pins, options.table_entries};
   std::map<std::string, std::int64_t> others;
-  Found result = options.strategy == "auto" ? automatic(setting, others)
-                                            : named(setting, options.strategy, images_to_split(setting));
+  Found result = within_memory(setting, options, [&] {
+    if (options.strategy != "auto") return named(setting, options.strategy, images_to_split(setting));
+    std::map<std::string, std::int64_t> charged; // prices that nobody asks for
+    return automatic(setting, costs.per_held_byte() > 0 ? charged : others);
+  });
   if (!result.found) fail_pins(options);
   if (options.pins.empty()) result.plan.others = std::move(others);
   if (options.strategy == "auto") {

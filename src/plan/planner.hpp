@@ -3,6 +3,7 @@
 #include "machine/time.hpp"
 #include "plan/plan.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,11 +16,15 @@ struct Options {
   std::string pins_where = "parallel.pins";
   const machine::Setting* machine = nullptr; ///< of the mesh: the step is to take the least time there, else to move
                                              ///< the fewest bytes
-  std::int64_t table_entries = 16'000'000;   ///< cap on one elimination table; beyond it prune and report the gap
+  /// A rank may take no more memory; 0: no limit. `peak`: what the fullest one takes under a plan.
+  std::int64_t memory = 0;
+  std::function<std::int64_t(const Plan&)> peak = {};
+  std::string memory_where = "parallel.memory";
+  std::int64_t table_entries = 16'000'000; ///< cap on one elimination table; beyond it prune and report the gap
 };
 
 /// Deterministic: same graph, mesh and options give the same plan everywhere. Throws Error (unknown strategy, a pin on
-/// an unknown tensor or one no legal plan satisfies).
+/// an unknown tensor or one no legal plan satisfies, no plan found within the memory).
 Plan make_plan(const graph::Graph& graph, const tiling::Mesh& mesh, const Options& options);
 
 /// All strategies' names in the order reports list them.

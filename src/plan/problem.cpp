@@ -249,7 +249,21 @@ private:
     for (const Tiling& tiling : term.tilings) term.held.push_back(largest_block_bytes(tensor, tiling, problem_.mesh));
     for (const Tiling& tiling : term.candidates)
       term.held_stored.push_back(free ? 0 : largest_block_bytes(tensor, tiling, problem_.mesh));
+    if (costs_.per_held_byte() > 0 && !free) charge(term);
     drop_dominated(term, is_produced, is_needed);
+  }
+
+  /// Adds what holding the stored tensor costs to bringing it there, and what holding a copy costs to making it.
+  void charge(Term& term) const {
+    const std::size_t stored = term.candidates.size();
+    const auto add = [](std::int64_t& price, std::int64_t more) {
+      if (price < never) price += more;
+    };
+    for (std::size_t id = 0; id < term.tilings.size(); ++id)
+      for (std::size_t s = 0; s < stored; ++s) {
+        add(term.from[id * stored + s], costs_.holding(term.held_stored[s]));
+        if (term.tilings[id] != term.candidates[s]) add(term.to[id * stored + s], costs_.holding(term.held[id]));
+      }
   }
 
   /// Drops stored candidates that are never better than some other one, whatever is produced and needed.

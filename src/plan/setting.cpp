@@ -5,8 +5,31 @@
 
 namespace soybean::plan {
 
+namespace {
+
+/// Of tensors that are kept in a tiling of their own, and of their copies.
+std::int64_t penalty(const Setting& setting, const Plan& plan) {
+  const graph::Graph& graph = *setting.model.graph;
+  std::int64_t sum = 0;
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const graph::Tensor& tensor = graph.tensors[t];
+    if (is_free_source(tensor) || tensor.previous != graph::none || tensor.role == graph::Role::metric) continue;
+    const TensorMoves all = moves(graph, plan, static_cast<graph::TensorId>(t));
+    if (!all.stored) continue;
+    const auto add = [&](const tiling::Tiling& held) {
+      sum += setting.costs.holding(largest_block_bytes(tensor, held, plan.mesh));
+    };
+    if (!all.produced.empty()) add(plan.stored[t]);
+    for (const tiling::Tiling& need : all.needed) add(need);
+  }
+  return sum;
+}
+
+} // namespace
+
 void evaluate(const Setting& setting, Plan& plan) {
   evaluate(*setting.model.graph, plan);
+  plan.penalty = setting.costs.per_held_byte() > 0 ? penalty(setting, plan) : 0;
   if (const machine::Setting* machine = setting.costs.machine()) {
     plan.objective = Objective::time;
     plan.nanoseconds = step_time(*machine, setting.model, plan);

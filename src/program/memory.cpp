@@ -135,6 +135,13 @@ std::vector<Box> boxes_of(const graph::Graph& graph, const Program& program, int
 
 } // namespace
 
+std::int64_t peak_bytes(const graph::Graph& graph, const plan::Plan& plan) {
+  Program program = lower(graph, plan, Mode::train);
+  run_passes(graph, program);
+  return assign_memory(graph, program, tiling::ranks(plan.mesh) - 1, Workspaces(program.instructions.size(), 0))
+      .arena_bytes;
+}
+
 Layout assign_memory(const graph::Graph& graph, const Program& program, int rank, const Workspaces& workspaces) {
   ensure(workspaces.size() == program.instructions.size(), "memory: one workspace per instruction");
   Layout layout;

@@ -5,6 +5,7 @@
 #include "ops/losses.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
+#include "program/memory.hpp"
 #include "tiling/mesh.hpp"
 #include "train/on_root.hpp"
 
@@ -50,6 +51,9 @@ plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::stri
   options.strategy = parallel.strategy;
   options.pins = parallel.pins;
   options.pins_where = parallel.pins_where;
+  options.memory = parallel.memory;
+  options.peak = [&](const plan::Plan& plan) { return program::peak_bytes(job.graph, plan); };
+  options.memory_where = parallel.memory_where;
   std::optional<machine::Setting> setting;
   if (parallel.objective == "time") {
     const config::TrainOptions& train = job.config.train;

@@ -4,6 +4,7 @@
 #include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/report.hpp"
+#include "plan/words.hpp"
 #include "runtime/agreement.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/initialise.hpp"
@@ -242,6 +243,18 @@ ExitCode end_at_once(const RunRequest& request, const Job& job, comm::Comm& comm
   return ExitCode::done;
 }
 
+/// A plan file may take more than is allowed, and kernels' scratch come on top of what planning knows of.
+void check_memory(const config::ParallelOptions& parallel, std::int64_t bytes, comm::Comm& comm) {
+  const std::int64_t most = comm::max(comm, bytes);
+  if (parallel.memory == 0 || most <= parallel.memory) return;
+  on_all_ranks([&] {
+    fail("{}, got {} for a rank expected at least {}, what this plan takes with scratch of kernels and messages. raise "
+         "it, "
+         "or take more ranks or a smaller data.batch",
+         parallel.memory_where, plan::bytes_text(parallel.memory), plan::bytes_text(most));
+  });
+}
+
 /// Trains in the run's folder, which it makes.
 ExitCode run_training(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec,
                       const Start& start) {
@@ -252,8 +265,9 @@ ExitCode run_training(const RunRequest& request, const Job& job, comm::Comm& com
   });
   const runtime::Context context{exec, comm, job.plan.mesh, comm.rank(), job.config.run.record_steps};
   runtime::agree(job.graph, job.plan, job.programs, comm);
-  const std::string preflight =
-      runtime::preflight(context, runtime::memory_bytes(job.graph, job.programs, context), dir);
+  const std::int64_t memory = runtime::memory_bytes(job.graph, job.programs, context);
+  check_memory(job.config.parallel, memory, comm);
+  const std::string preflight = runtime::preflight(context, memory, dir);
   if (!request.json) print(comm, preflight + advice(job));
   runtime::Executor executor(job.graph, job.programs, context);
   const Restored restored = load(request, job, executor, start);

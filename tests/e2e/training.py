@@ -63,6 +63,18 @@ class Training(Case):
         refused = self.train(4, model, "--machine", few, *arguments[2:], expect=2)
         self.assertIn("ranks: got 4 expected at most 2", refused.stderr)
 
+    def test_memory_is_limited(self):
+        model = self.model()
+        self.train(4, model, run_dir="free")
+        needed = self.summary("free")["peak_memory"]
+        done = self.train(4, model, "--set", f"parallel.memory={needed}")  # what it takes is enough
+        self.assertEqual(self.losses(), self.losses("free"))
+        for limit in (needed - 1, 1000):
+            done = self.train(4, model, "--set", f"parallel.memory={limit}", run_dir=f"at_{limit}", expect=2)
+            self.assertEqual(done.stderr.count("soybean_train:"), 1, done.stderr)
+            self.assertRegex(done.stderr, r"parallel.memory, got .*B for a rank expected at least ")
+            self.assertFalse((self.folder / f"at_{limit}").exists())
+
     def test_an_earlier_run_is_moved_aside(self):
         self.train(1, self.model(), "--set", "train.steps=2")
         done = self.train(1, self.folder / "tiny.toml", "--set", "train.steps=3")

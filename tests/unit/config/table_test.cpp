@@ -155,7 +155,7 @@ TEST(Table, RangesAreChecked) {
 }
 
 TEST(Table, WordsAreCheckedAndLaterOnesRefused) {
-  const Table table = parse("a = \"atuo\"\nb = \"cosine\"\nc = \"zzz\"\nd = \"auto\"\nmemory = \"80 GB\"\n");
+  const Table table = parse("a = \"atuo\"\nb = \"cosine\"\nc = \"zzz\"\nd = \"auto\"\n");
   const config::Words words{.now = {"auto", "data"}, .later = {"cosine"}};
   EXPECT_EQ(table.word("d", required, words), "auto");
   EXPECT_EQ(error_of([&] { table.word("a", required, words); }),
@@ -164,9 +164,6 @@ TEST(Table, WordsAreCheckedAndLaterOnesRefused) {
             "m.toml:2: b, got \"cosine\" (string) expected one of auto, data. \"cosine\" is not supported yet");
   EXPECT_EQ(error_of([&] { table.word("c", required, words); }),
             "m.toml:3: c, got \"zzz\" (string) expected one of auto, data");
-  EXPECT_EQ(error_of([&] { table.not_yet("memory"); }),
-            "m.toml:5: memory, got \"80 GB\" (string) expected no such key. \"memory\" is not supported yet");
-  EXPECT_NO_THROW(table.not_yet("absent"));
 }
 
 TEST(Table, UnreadKeysAreReportedWithTheNearestKnownOne) {

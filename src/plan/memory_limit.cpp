@@ -1,0 +1,98 @@
+#include "plan/memory_limit.hpp"
+
+#include "base/error.hpp"
+#include "plan/words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace soybean::plan {
+namespace {
+
+class Fitting {
+public:
+  Fitting(const Setting& setting, const Options& options, const std::function<Found()>& plan)
+      : setting_(setting), options_(options), plan_(plan) {}
+
+  Found run() {
+    Found cheapest = plan_();
+    if (!cheapest.found || peak(cheapest) <= options_.memory) return cheapest;
+    const std::int64_t bound = cheapest.bound, price = cheapest.plan.price();
+    // A charge of 1: all that is held costs as much as all that is moved.
+    const double unit = static_cast<double>(std::max<std::int64_t>(price, 1)) /
+                        static_cast<double>(std::max<std::int64_t>(cheapest.plan.held_bytes, 1));
+    double below = 0, above = 0; // charges that do not do, and do
+    for (double charge = 1.0 / 64; charge <= 4096 && above == 0; charge *= 4)
+      (try_charge(charge * unit) ? above : below) = charge;
+    if (!best_.found) refuse();
+    constexpr int halvings = 4;
+    for (int i = 0; i < halvings; ++i) {
+      const double charge = below == 0 ? above / 4 : std::sqrt(below * above);
+      (try_charge(charge * unit) ? above : below) = charge;
+    }
+    best_.bound = std::min(bound, best_.plan.price());
+    best_.optimal = best_.bound == best_.plan.price();
+    return std::move(best_);
+  }
+
+private:
+  std::int64_t peak(const Found& found) {
+    const std::int64_t bytes = options_.peak(found.plan);
+    if (least_ == 0 || bytes < least_) {
+      least_ = bytes;
+      leanest_ = found.plan;
+    }
+    return bytes;
+  }
+
+  /// Whether the best plan under that charge fits.
+  bool try_charge(double per_byte) {
+    setting_.costs.charge(per_byte);
+    Found found = plan_();
+    setting_.costs.charge(0);
+    if (!found.found) return false;
+    found.plan.penalty = 0;
+    if (peak(found) > options_.memory) return false;
+    if (!best_.found || found.plan.price() < best_.plan.price()) best_ = std::move(found);
+    return true;
+  }
+
+  [[noreturn]] void refuse() const {
+    constexpr std::size_t named = 3;
+    const graph::Graph& graph = *setting_.model.graph;
+    std::vector<std::pair<std::int64_t, std::string>> held;
+    for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+      if (!is_free_source(graph.tensors[t]) && graph.tensors[t].previous == graph::none)
+        held.emplace_back(largest_block_bytes(graph.tensors[t], leanest_.stored[t], leanest_.mesh),
+                          graph.tensors[t].name);
+    std::stable_sort(held.begin(), held.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> largest;
+    for (std::size_t i = 0; i < std::min(named, held.size()); ++i)
+      largest.push_back(fmt::format("{} of '{}'", bytes_text(held[i].first), held[i].second));
+    fail("{}, got {} for a rank expected at least {}, what the leanest plan found takes ({} among it). take more "
+         "ranks, a "
+         "smaller data.batch or more train.microbatches",
+         options_.memory_where, bytes_text(options_.memory), bytes_text(least_), fmt::join(largest, ", "));
+  }
+
+  const Setting& setting_;
+  const Options& options_;
+  const std::function<Found()>& plan_;
+  Found best_;
+  std::int64_t least_ = 0; ///< that any plan takes
+  Plan leanest_;           ///< the one that does
+};
+
+} // namespace
+
+Found within_memory(const Setting& setting, const Options& options, const std::function<Found()>& plan) {
+  return options.memory == 0 ? plan() : Fitting(setting, options, plan).run();
+}
+
+} // namespace soybean::plan

@@ -1,0 +1,16 @@
+#pragma once
+// Plans that fit into a rank's memory. Called inside src/plan only.
+#include "plan/planner.hpp"
+#include "plan/setting.hpp"
+
+#include <functional>
+
+namespace soybean::plan {
+
+/// `plan(setting)` is the best plan; where it takes more memory than the options allow, the best of those that are
+/// found within it: the search is repeated with a charge on what is held (a Lagrange multiplier), as low as will do.
+/// The bound stays that of the search without a charge. Throws Error with the tensors that take most and the smallest
+/// limit a plan was found for.
+Found within_memory(const Setting& setting, const Options& options, const std::function<Found()>& plan);
+
+} // namespace soybean::plan
