@@ -1,6 +1,7 @@
 #include "plan/factors.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace soybean::plan {
 namespace {
@@ -110,12 +111,11 @@ bool contains(const std::vector<std::int32_t>& copies, std::int32_t id) {
 
 } // namespace
 
-Factors::Factors(const Problem& problem, std::vector<std::vector<int>> keep, const Outcomes& outcomes,
-                 double whole_entries)
+Factors::Factors(const Problem& problem, std::vector<std::vector<int>> keep, Outcomes& outcomes, double whole_entries)
     : problem_(problem), keep_(std::move(keep)) {
   for (const auto& values : keep_) sizes_.push_back(static_cast<int>(values.size()));
   const std::vector<int> kinds = kinds_among(problem, keep_);
-  for (std::size_t t = 0; t < problem.terms.size(); ++t) add(t, kinds[t], outcomes[t], whole_entries);
+  for (std::size_t t = 0; t < problem.terms.size(); ++t) add(t, kinds[t], outcomes, whole_entries);
   for (std::size_t v = 0; v < problem.computing.size(); ++v) add_computing(v);
 }
 
@@ -126,8 +126,7 @@ void Factors::add_computing(std::size_t variable) {
   pieces_.push_back({{static_cast<int>(variable)}, variable, computing, -1, alike, 1.0 * sizes_[variable]});
 }
 
-void Factors::add(std::size_t term, int kind, const std::optional<std::vector<Outcome>>& outcomes,
-                  double whole_entries) {
+void Factors::add(std::size_t term, int kind, Outcomes& outcomes, double whole_entries) {
   const Term& t = problem_.terms[term];
   Piece piece{{}, term, whole, -1, 0, static_cast<double>(t.candidates.size())};
   double entries = 1, sum = 0;
@@ -137,8 +136,12 @@ void Factors::add(std::size_t term, int kind, const std::optional<std::vector<Ou
     entries *= sizes_[link.variable];
     sum += sizes_[link.variable];
   }
-  const bool large = piece.scope.size() > 2 && entries > whole_entries;
-  if (large && outcomes && static_cast<double>(outcomes->size()) * sum < entries) return split(term, kind, *outcomes);
+  if (piece.scope.size() > 2 && entries > whole_entries) {
+    const double most = std::ceil(std::min(entries / sum, 1e9)) - 1; // so many that splitting makes tables smaller
+    if (const auto& few = outcomes.of(term, static_cast<std::size_t>(most));
+        few && static_cast<double>(few->size()) <= most)
+      return split(term, kind, *few);
+  }
   piece.work *= entries;
   piece.alike = alike_.try_emplace({whole, kind}, static_cast<int>(alike_.size())).first->second;
   pieces_.push_back(std::move(piece));

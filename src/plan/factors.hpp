@@ -14,9 +14,9 @@ namespace soybean::plan {
 
 class Factors {
 public:
-  /// For values restricted to those listed. `outcomes` has all that are wanted with these. Tables of terms with up to
+  /// For values restricted to those listed. `outcomes`: those wanted with these. Tables of terms with up to
   /// `whole_entries` entries are not split.
-  Factors(const Problem& problem, std::vector<std::vector<int>> keep, const Outcomes& outcomes, double whole_entries);
+  Factors(const Problem& problem, std::vector<std::vector<int>> keep, Outcomes& outcomes, double whole_entries);
 
   /// What eliminating everything would take, making the tables included.
   Order order() const;
@@ -36,7 +36,7 @@ private:
     int alike;        ///< equal for pieces of equal tables
     double work;      ///< of making the table
   };
-  void add(std::size_t term, int kind, const std::optional<std::vector<Outcome>>& outcomes, double whole_entries);
+  void add(std::size_t term, int kind, Outcomes& outcomes, double whole_entries);
   void add_computing(std::size_t variable);
   void split(std::size_t term, int kind, const std::vector<Outcome>& outcomes);
   std::vector<Cost> table_of(const Piece& piece) const;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t most_served = 5;      ///< consumers told apart where too many tilings come into question
 constexpr std::size_t most_outcomes = 4096; ///< of one term, to be told apart
+constexpr std::size_t most_tried = 32;      ///< sets of copies gone through for each that may be an outcome
 constexpr std::size_t most_paid = 9;        ///< tilings of copies whose subsets are gone through
 
 /// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost. What
@@ -69,16 +70,19 @@ private:
       if (!make(s, alive) || !price(s, alive)) continue;
       std::copy(base_.begin(), base_.end(), levels_.begin());
       Outcome outcome{static_cast<int>(s), {}};
-      if (!add_outcomes(outcome, 0, 0, most, result)) return false;
+      tries_ = most_tried * most;
+      if (!add_outcomes(outcome, 0, 0, 0, most, result)) return false;
     }
     return true;
   }
 
-  /// Adds the outcome at hand and what it becomes with more of the copies from the `next`-th on.
-  bool add_outcomes(Outcome& outcome, std::size_t next, std::int64_t cost, std::size_t most,
+  /// Adds the outcome at hand and what it becomes with more of the copies from the `next`-th on. `cost`: of its copies;
+  /// `extra`: with their detours.
+  bool add_outcomes(Outcome& outcome, std::size_t next, std::int64_t cost, std::int64_t extra, std::size_t most,
                     std::vector<Outcome>& result) {
     const std::size_t count = consumers_.size(), level = outcome.copies.size();
     const std::int64_t* each = levels_.data() + level * count; // the least each consumer costs with those copies
+    if (tries_-- == 0) return false;
     std::int64_t sum = made_ + cost;
     for (std::size_t i = 0; i < count; ++i) sum = std::min(never, sum + each[i]);
     if (sum < never / 2 && sum <= slack_) {
@@ -86,12 +90,12 @@ private:
       result.push_back(outcome);
     }
     if (level == count) return true; // no more copies than consumers
-    for (std::size_t k = next; k < paid_.size(); ++k) {
-      if (all_ + cost + price_[k] > slack_) continue;
+    for (std::size_t k = next; k < paid_.size() && may_do(each, k, cost); ++k) {
+      if (all_ + extra + extra_[k] > slack_) continue;
       for (std::size_t i = 0; i < count; ++i)
         levels_[(level + 1) * count + i] = std::min(levels_[level * count + i], least(i, paid_[k]));
       outcome.copies.push_back(paid_[k]);
-      const bool few = add_outcomes(outcome, k + 1, cost + price_[k], most, result);
+      const bool few = add_outcomes(outcome, k + 1, cost + price_[k], extra + extra_[k], most, result);
       outcome.copies.pop_back();
       if (!few) return false;
     }
@@ -150,28 +154,53 @@ private:
       }
     }
     all_ = made_;
+    cheapest_.clear();
     for (std::size_t i = 0; i < consumers_.size(); ++i) {
       std::int64_t best = never;
       for (std::int32_t id : copies_[s]) best = std::min(best, least(i, id));
       if (best >= never / 2) return false;
+      cheapest_.push_back(best);
       all_ += best;
     }
     if (all_ > slack_) return false;
     paid_.clear();
     free_.clear();
+    price_.clear();
+    extra_.clear();
     std::erase_if(copies_[s], [&](std::int32_t id) {
-      bool needed = false;
-      for (std::size_t i = 0; i < consumers_.size(); ++i) needed = needed || least(i, id) < never / 2;
-      if (!needed || all_ + copy(id, s) > slack_) return true;
-      (copy(id, s) == 0 ? free_ : paid_).push_back(id);
+      const std::int64_t price = copy(id, s), detour = detour_to(id);
+      if (detour >= never / 2 || all_ + price + detour > slack_) return true;
+      (price == 0 ? free_ : paid_).push_back(id);
+      if (price == 0) return false;
+      price_.push_back(price);
+      extra_.push_back(price + detour);
       return false;
     });
-    price_.clear();
-    for (std::int32_t id : paid_) price_.push_back(copy(id, s));
     base_.assign(consumers_.size(), never);
     for (std::size_t i = 0; i < consumers_.size(); ++i)
       for (std::int32_t id : free_) base_[i] = std::min(base_[i], least(i, id));
+    later_.assign((paid_.size() + 1) * consumers_.size(), never);
+    for (std::size_t k = paid_.size(); k-- > 0;)
+      for (std::size_t i = 0; i < consumers_.size(); ++i)
+        later_[k * consumers_.size() + i] = std::min(later_[(k + 1) * consumers_.size() + i], least(i, paid_[k]));
     return true;
+  }
+
+  /// Whether copies that cost so much, with which consumers cost `each`, and any of those from the `next`-th on could
+  /// do.
+  bool may_do(const std::int64_t* each, std::size_t next, std::int64_t cost) const {
+    const std::int64_t* later = later_.data() + next * consumers_.size();
+    std::int64_t sum = made_ + cost;
+    for (std::size_t i = 0; i < consumers_.size(); ++i) sum = std::min(never, sum + std::min(each[i], later[i]));
+    return sum <= slack_;
+  }
+
+  /// What it costs beyond everyone's cheapest that some consumer takes that copy. Copies that are all taken are so by
+  /// different consumers, so that their detours add up.
+  std::int64_t detour_to(std::int32_t id) {
+    std::int64_t least_more = never;
+    for (std::size_t i = 0; i < consumers_.size(); ++i) least_more = std::min(least_more, least(i, id) - cheapest_[i]);
+    return least_more;
   }
 
   bool by_tilings() const { return paid_.size() <= most_paid; }
@@ -182,23 +211,24 @@ private:
     const std::size_t count = consumers_.size();
     levels_.resize((paid_.size() + 1) * count);
     std::copy(base_.begin(), base_.end(), levels_.begin());
-    descend(0, 0, 0, f);
+    descend(0, 0, 0, 0, f);
   }
   template<class F>
-  void descend(std::size_t level, std::int64_t cost, std::uint32_t open, const F& f) {
+  void descend(std::size_t level, std::int64_t cost, std::int64_t extra, std::uint32_t open, const F& f) {
     const std::size_t count = consumers_.size();
     const std::int64_t* above = levels_.data() + level * count;
     if (level == paid_.size()) return f(cost, above, open);
+    if (!may_do(above, level, cost)) return;
     std::int64_t* row = levels_.data() + (level + 1) * count;
     std::copy_n(above, count, row);
-    descend(level + 1, cost, open, f);
+    descend(level + 1, cost, extra, open, f);
+    if (all_ + extra + extra_[level] > slack_) return;
     bool helps = false;
     for (std::size_t i = 0; i < count; ++i) {
       row[i] = std::min(above[i], least(i, paid_[level]));
       helps = helps || least(i, paid_[level]) < never / 2;
     }
-    if (helps && all_ + cost + price_[level] <= slack_)
-      descend(level + 1, cost + price_[level], open | std::uint32_t{1} << level, f);
+    if (helps) descend(level + 1, cost + price_[level], extra + extra_[level], open | std::uint32_t{1} << level, f);
   }
 
   /// The least cost of serving all consumers.
@@ -316,8 +346,12 @@ private:
   // Of the candidate at hand:
   std::int64_t slack_ = never, made_ = 0;
   std::int64_t all_ = 0; // of serving all consumers if copies cost nothing
+  std::size_t tries_ = 0;
   std::vector<std::int32_t> free_, paid_;
-  std::vector<std::int64_t> price_, base_, least_, levels_, with_, group_, best_, sum_;
+  std::vector<std::int64_t> cheapest_; // per consumer: what it adds to that
+  std::vector<std::int64_t> later_;    // per place in paid_: the least each consumer costs with those from there on
+  std::vector<std::int64_t> price_, extra_; // of paid_: of the copy; with its detour
+  std::vector<std::int64_t> base_, least_, levels_, with_, group_, best_, sum_;
 };
 
 struct Neighbour {
@@ -365,17 +399,14 @@ public:
       std::erase_if(within[v], [&](int x) { return bounds_[v][x] > price; });
     return within;
   }
-  Outcomes outcomes(std::int64_t price) {
-    const std::vector<std::vector<int>> within = values(price);
-    Outcomes all;
-    for (int star : star_of_) {
-      std::vector<Outcome> list;
-      if (star < 0) list.push_back({0, {}}); // as it is read
-      const bool few = star < 0 || stars_[star].outcomes(within, std::min(limit_, price) - total_, price >= limit_,
-                                                         most_outcomes, list);
-      all.push_back(few ? std::optional(std::move(list)) : std::nullopt);
-    }
-    return all;
+  std::optional<std::vector<Outcome>> outcomes(std::size_t term, const std::vector<std::vector<int>>& within,
+                                               std::int64_t price, std::size_t most) {
+    if (star_of_[term] < 0) return std::vector{Outcome{0, {}}}; // as it is read
+    Star& star = stars_[star_of_[term]];
+    std::vector<Outcome> list;
+    if (!star.outcomes(within, std::min(limit_, price) - total_, price >= limit_, std::min(most, most_outcomes), list))
+      return {};
+    return list;
   }
 
 private:
@@ -499,11 +530,22 @@ const std::vector<std::vector<int>>& Relaxation::values() const {
 std::vector<std::vector<int>> Relaxation::values(std::int64_t price) const {
   return sweeper_->values(price);
 }
-Outcomes Relaxation::outcomes(std::int64_t price) {
-  return sweeper_->outcomes(price);
+std::optional<std::vector<Outcome>> Relaxation::outcomes(std::size_t term, const std::vector<std::vector<int>>& within,
+                                                         std::int64_t price, std::size_t most) {
+  return sweeper_->outcomes(term, within, price, most);
 }
 std::int64_t Relaxation::bound(int variable, int value) const {
   return sweeper_->bound(variable, value);
+}
+
+Outcomes::Outcomes(Relaxation& relaxation, std::int64_t price)
+    : relaxation_(relaxation), price_(price), within_(relaxation.values(price)) {}
+
+const std::optional<std::vector<Outcome>>& Outcomes::of(std::size_t term, std::size_t most) {
+  const auto [known, fresh] = known_.try_emplace(term);
+  if (fresh || (!known->second.list && known->second.most < most))
+    known->second = {most, relaxation_.outcomes(term, within_, price_, most)};
+  return known->second.list;
 }
 
 } // namespace soybean::plan

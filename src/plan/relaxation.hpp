@@ -6,6 +6,7 @@
 #include "plan/problem.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,8 +18,6 @@ struct Outcome {
   int stored;                       ///< index into Term::candidates
   std::vector<std::int32_t> copies; ///< indices into Term::tilings
 };
-
-using Outcomes = std::vector<std::optional<std::vector<Outcome>>>; ///< per term
 
 class Relaxation {
 public:
@@ -37,13 +36,33 @@ public:
   std::int64_t bound(int variable, int value) const;
   /// Those that could be part of a plan of at most that price.
   std::vector<std::vector<int>> values(std::int64_t price) const;
-  /// Per term the outcomes that could be part of a plan of at most that price; nothing where there are too many to
-  /// tell them apart.
-  Outcomes outcomes(std::int64_t price);
+  /// A term's outcomes that could be part of a plan of at most that price with these values (ascending, per variable);
+  /// nothing where there are more than `most`, or some node needs the tensor in several tilings at once.
+  std::optional<std::vector<Outcome>> outcomes(std::size_t term, const std::vector<std::vector<int>>& within,
+                                               std::int64_t price, std::size_t most);
 
 private:
   class Sweeper;
   std::unique_ptr<Sweeper> sweeper_;
+};
+
+/// The outcomes that could be part of a plan of at most some price, worked out for a term when they are asked for. For
+/// as long as the relaxation stays as it is.
+class Outcomes {
+public:
+  Outcomes(Relaxation& relaxation, std::int64_t price);
+  /// Nothing where there are more than `most`, or where they can not be told apart.
+  const std::optional<std::vector<Outcome>>& of(std::size_t term, std::size_t most);
+
+private:
+  struct Known {
+    std::size_t most;
+    std::optional<std::vector<Outcome>> list;
+  };
+  Relaxation& relaxation_;
+  std::int64_t price_;
+  std::vector<std::vector<int>> within_;
+  std::map<std::size_t, Known> known_; ///< by term
 };
 
 } // namespace soybean::plan

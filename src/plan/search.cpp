@@ -54,7 +54,7 @@ std::size_t widest(const std::vector<std::vector<int>>& keep) {
 
 /// The best plan among the most promising values: as many as the cap and `work` allow.
 Solution beam(const Problem& problem, Relaxation& relaxation, const Limits& limits, double work) {
-  const Outcomes outcomes = relaxation.outcomes(limits.incumbent);
+  Outcomes outcomes(relaxation, limits.incumbent);
   for (std::size_t width = widest(relaxation.values()); width > 0; width = width * 3 / 4) {
     const Factors factors(problem, most_promising(relaxation, width), outcomes, limits.whole_entries);
     const Order order = factors.order();
@@ -94,7 +94,7 @@ int best_to_fix(const Problem& problem, Relaxation& relaxation, const Limits& li
     if (alive[v].size() > 1) open.push_back(static_cast<int>(v));
   std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return around[a] > around[b]; });
   open.resize(std::min(open.size(), most_tried));
-  const Outcomes outcomes = relaxation.outcomes(limits.incumbent);
+  Outcomes outcomes(relaxation, limits.incumbent);
   int best = -1;
   double least = 0;
   for (int v : open) {
@@ -225,7 +225,8 @@ private:
       const bool known = share > 1 && enough_ < limit();
       const std::int64_t cap = known ? enough_ : bound + slack / share;
       if (cap <= proven_ || (share > 1 && !known && slack / share <= gain)) break;
-      Factors factors(problem_, relaxation_.values(cap), relaxation_.outcomes(cap), limits_.whole_entries);
+      Outcomes outcomes(relaxation_, cap);
+      Factors factors(problem_, relaxation_.values(cap), outcomes, limits_.whole_entries);
       Order order = factors.order();
       if (!fits(order, limits_.table_entries)) continue;
       if (order.work <= easy_ * std::max(sweeps_, 1) || (any && share == 1))
