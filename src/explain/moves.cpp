@@ -90,8 +90,9 @@ std::string collectives(const Graph& graph, const plan::Plan& plan, const Move& 
   std::vector<std::pair<std::string, int>> words;
   for (const tiling::Step& step : tiling::path(plan.mesh, {tensor.shape, tensor.units}, move.from, move.to)) {
     if (step.elements == 0) continue;
-    const auto [word, ranks] = step.cut < 0 ? name_of_exchange(plan, step)
-                                            : std::pair(std::string(to_string(step.kind)), plan.mesh.cuts[step.cut]);
+    const auto [word, ranks] =
+        step.cut < 0 ? name_of_exchange(plan, step)
+                     : std::pair(std::string(to_string(step.kind)), tiling::parts(plan.mesh, step.cut, step.cuts));
     const auto same =
         std::find_if(words.begin(), words.end(), [&, &name = word](const auto& w) { return w.first == name; });
     if (same == words.end())

@@ -46,8 +46,9 @@ std::int64_t link_of(const Machine& machine, std::size_t level, std::int64_t ran
 }
 
 /// Every rank sends to the next one of its group: counts what each link carries.
-Setting::Ring make_ring(const Machine& machine, const tiling::Mesh& mesh, std::size_t cut) {
-  const std::int64_t ranks = tiling::ranks(mesh), step = stride(mesh, cut), parts = mesh.cuts[cut];
+Setting::Ring make_ring(const Machine& machine, const tiling::Mesh& mesh, std::size_t cut, std::size_t cuts) {
+  const std::int64_t ranks = tiling::ranks(mesh), step = stride(mesh, cut + cuts - 1),
+                     parts = tiling::parts(mesh, static_cast<int>(cut), static_cast<int>(cuts));
   std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> flows; // by level and link
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const std::int64_t next = rank / step % parts + 1 < parts ? rank + step : rank - (parts - 1) * step;
@@ -130,9 +131,8 @@ double copy_seconds(const Setting& setting, double bytes) { // read and written
 }
 
 StepSeconds ring_seconds(const Setting& setting, const Tensor& tensor, const tiling::Step& step) {
-  const auto cut = static_cast<std::size_t>(step.cut);
-  const Setting::Ring& ring = setting.rings[cut];
-  const int parts = setting.mesh.cuts[cut];
+  const Setting::Ring& ring = setting.ring(step.cut, step.cuts);
+  const int parts = tiling::parts(setting.mesh, step.cut, step.cuts);
   const double received = static_cast<double>(step.elements * size_of(tensor.dtype)) / tiling::ranks(setting.mesh);
   const bool all = step.kind == tiling::StepKind::all_reduce;
   StepSeconds seconds;
@@ -188,8 +188,12 @@ Setting make_setting(Machine machine, tiling::Mesh mesh, Precision precision) {
     const std::int64_t on_host = m.ranks_per_host == 0 ? ranks : std::min<std::int64_t>(ranks, m.ranks_per_host);
     setting.processor_share = 1.0 / static_cast<double>(on_host);
   }
-  for (std::size_t cut = 0; cut < setting.mesh.cuts.size(); ++cut)
-    setting.rings.push_back(make_ring(m, setting.mesh, cut));
+  const std::size_t cuts = setting.mesh.cuts.size();
+  for (std::size_t cut = 0; cut < cuts; ++cut) {
+    setting.rings.emplace_back();
+    for (std::size_t count = 1; cut + count <= cuts; ++count)
+      setting.rings.back().push_back(make_ring(m, setting.mesh, cut, count));
+  }
   for (std::size_t level = 0; level < m.links.size(); ++level)
     setting.levels.push_back(make_level(m, setting.mesh, level));
   return setting;

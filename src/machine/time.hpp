@@ -23,12 +23,15 @@ struct Setting {
   tiling::Mesh mesh;
   Precision precision = Precision::fp32;
   double processor_share = 1; ///< of the processor's rates, that a rank has
-  /// Per cut: what a ring over each of its groups, all at the same time, asks of the links.
+  /// What a ring over each of the groups of neighbouring cuts, all at the same time, asks of the links.
   struct Ring {
     double latency = 0;          ///< of the slowest link it crosses
     double seconds_per_byte = 0; ///< that every rank sends
   };
-  std::vector<Ring> rings;
+  std::vector<std::vector<Ring>> rings; ///< [first cut][cuts - 1]
+  const Ring& ring(int cut, int cuts) const {
+    return rings[static_cast<std::size_t>(cut)][static_cast<std::size_t>(cuts - 1)];
+  }
   /// Per level of links, the innermost first: over how many leading cuts ranks differ when a message between them
   /// takes that level or an outer one, and how many ranks' messages share one link of it.
   struct Level {

@@ -84,10 +84,11 @@ LeastTime::LeastTime(const machine::Setting& setting) : setting_(setting) {
       latency = std::min(latency, setting.machine.links[l].latency);
     }
     double seconds = 1 / rate;
-    for (int cut = 0; cut < cuts; ++cut) {
-      seconds = std::min(seconds, setting.rings[static_cast<std::size_t>(cut)].seconds_per_byte);
-      latency = std::min(latency, setting.rings[static_cast<std::size_t>(cut)].latency);
-    }
+    for (int cut = 0; cut < cuts; ++cut)
+      for (const machine::Setting::Ring& ring : setting.rings[static_cast<std::size_t>(cut)]) {
+        seconds = std::min(seconds, ring.seconds_per_byte);
+        latency = std::min(latency, ring.latency);
+      }
     crossings_.push_back({tiling::prefix(setting.mesh, cuts), latency, seconds / tiling::ranks(setting.mesh)});
   }
 }

@@ -134,7 +134,7 @@ private:
     const graph::Tensor& t = graph_.tensors[tensor];
     std::vector<tiling::Step> steps = tiling::path(plan_.mesh, {t.shape, t.units}, program_.buffers[from].tiling, to);
     if (steps.empty() && target >= 0) // a copy of this rank's own block
-      steps.push_back({.kind = tiling::StepKind::slice, .cut = -1, .from = to, .to = to, .elements = 0});
+      steps.push_back({.kind = tiling::StepKind::slice, .cut = -1, .cuts = 1, .from = to, .to = to, .elements = 0});
     BufferId at = from;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool last = s + 1 == steps.size();

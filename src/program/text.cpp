@@ -25,6 +25,12 @@ std::string names(const Program& program, const std::vector<BufferId>& buffers) 
   return text;
 }
 
+std::string cuts_text(const tiling::Step& step) {
+  if (step.cut < 0) return "";
+  return step.cuts == 1 ? fmt::format(" cut {}", step.cut)
+                        : fmt::format(" cuts {} to {}", step.cut, step.cut + step.cuts - 1);
+}
+
 std::string to_string(const graph::Graph& graph, const Program& program, const Instruction& i) {
   const std::string from = names(program, i.inputs), to = names(program, i.outputs);
   switch (i.kind) {
@@ -32,8 +38,7 @@ std::string to_string(const graph::Graph& graph, const Program& program, const I
     return fmt::format("compute {} {}: {} -> {}", operators(graph, i), graph.nodes[i.node].name, from, to);
   case Kind::start:
     return fmt::format("start t{} {}{}{}: {} -> {}, {} elements", i.token, tiling::to_string(i.step.kind),
-                       i.step.cut >= 0 ? fmt::format(" cut {}", i.step.cut) : "", i.control ? " control" : "", from, to,
-                       i.step.elements);
+                       cuts_text(i.step), i.control ? " control" : "", from, to, i.step.elements);
   case Kind::wait:
     return fmt::format("wait t{}", i.token);
   case Kind::slice:

@@ -29,8 +29,9 @@ std::int64_t received_elements(const Program& program, const Shape& shape, const
       break;
     case tiling::StepKind::all_reduce:
     case tiling::StepKind::reduce_scatter: // (p-1)·b per group, counted once by its first member; all-reduce twice that
-      if (tiling::coordinate(program.mesh, rank, step.cut) == 0)
-        total += volume(from) * (program.mesh.cuts[step.cut] - 1) * (step.kind == tiling::StepKind::all_reduce ? 2 : 1);
+      if (tiling::group(program.mesh, rank, step.cut, step.cuts)[0] == rank)
+        total += volume(from) * (tiling::parts(program.mesh, step.cut, step.cuts) - 1) *
+                 (step.kind == tiling::StepKind::all_reduce ? 2 : 1);
       break;
     }
   }

@@ -71,7 +71,7 @@ private:
   void reduce_scatter() {
     comm::Collective& c = transfer_.collective;
     c.kind = comm::Kind::reduce_scatter;
-    c.group = tiling::group(input_.mesh, input_.rank, input_.step.cut);
+    c.group = tiling::group(input_.mesh, input_.rank, input_.step.cut, input_.step.cuts);
     c.recv = input_.to.data;
     std::vector<Box> boxes;
     bool in_order = input_.from_dies; // the members' parts follow each other in memory, which may be overwritten

@@ -38,13 +38,18 @@ int coordinate(const Mesh& mesh, int rank, int cut) {
   return rank / stride(mesh, cut) % mesh.cuts[static_cast<std::size_t>(cut)];
 }
 
-std::vector<int> group(const Mesh& mesh, int rank, int cut) {
-  const int parts = mesh.cuts[static_cast<std::size_t>(cut)];
-  const int step = stride(mesh, cut);
-  const int first = rank - coordinate(mesh, rank, cut) * step;
+int parts(const Mesh& mesh, int cut, int count) {
+  int product = 1;
+  for (int i = cut; i < cut + count; ++i) product *= mesh.cuts[static_cast<std::size_t>(i)];
+  return product;
+}
+
+std::vector<int> group(const Mesh& mesh, int rank, int cut, int count) {
+  const int size = parts(mesh, cut, count), step = stride(mesh, cut + count - 1);
+  const int first = rank - rank / step % size * step;
   std::vector<int> members;
-  members.reserve(static_cast<std::size_t>(parts));
-  for (int c = 0; c < parts; ++c) members.push_back(first + c * step);
+  members.reserve(static_cast<std::size_t>(size));
+  for (int c = 0; c < size; ++c) members.push_back(first + c * step);
   return members;
 }
 

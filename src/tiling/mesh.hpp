@@ -16,8 +16,12 @@ struct Mesh {
 int ranks(const Mesh& mesh);
 int coordinate(const Mesh& mesh, int rank, int cut);
 
-/// The ranks that differ from `rank` at most in the given cut, by ascending coordinate (so it has cuts[cut] members).
-std::vector<int> group(const Mesh& mesh, int rank, int cut);
+/// Into how many parts `count` cuts from `cut` on divide the ranks.
+int parts(const Mesh& mesh, int cut, int count);
+
+/// The ranks that differ from `rank` at most in the `count` cuts from `cut` on, ascending (so there are as many as
+/// parts).
+std::vector<int> group(const Mesh& mesh, int rank, int cut, int count = 1);
 
 /// The default mesh (DESIGN §3): with equally many ranks on each host the primes of the host count, descending, then
 /// the primes of ranks per host, descending; otherwise the primes of the number of ranks, descending.

@@ -299,22 +299,44 @@ void Search::run() {
   }
 }
 
+/// Whether a reduce-scatter goes on with the dim of the one before, on the next cut.
+bool goes_on(const Step& before, const Step& step) {
+  if (before.kind != StepKind::reduce_scatter || step.kind != before.kind) return false;
+  const auto cut = static_cast<std::size_t>(step.cut);
+  return step.cut == before.cut + before.cuts && step.to[cut].dim == step.to[cut - 1].dim;
+}
+
+/// Fewer collectives, of fewer messages across slow links: a ring over ranks of several hosts enters each of them once.
+std::vector<Step> joined(std::vector<Step> steps) {
+  std::vector<Step> fewer;
+  for (Step& step : steps) {
+    if (fewer.empty() || !goes_on(fewer.back(), step)) {
+      fewer.push_back(std::move(step));
+      continue;
+    }
+    fewer.back().cuts += 1;
+    fewer.back().to = std::move(step.to);
+    fewer.back().elements += step.elements;
+  }
+  return fewer;
+}
+
 std::vector<Step> Search::steps() const {
   std::vector<Step> steps;
   Tiling to = normalise(tiling_of(best_.state), tensor_.shape, mesh_);
   if (to != to_) {
     const std::int64_t lacking = needed_ - overlap(mesh_, tensor_.shape, to, to_);
-    steps.push_back({StepKind::exchange, -1, to, to_, lacking});
+    steps.push_back({StepKind::exchange, -1, 1, to, to_, lacking});
   }
   for (const Visit* visit = &best_; visit->parent >= 0;) {
     const Visit* previous = &visits_[static_cast<std::size_t>(visit->parent)];
     Tiling from = normalise(tiling_of(previous->state), tensor_.shape, mesh_);
-    steps.push_back({visit->kind, visit->cut, from, to, visit->so_far.elements - previous->so_far.elements});
+    steps.push_back({visit->kind, visit->cut, 1, from, to, visit->so_far.elements - previous->so_far.elements});
     to = std::move(from);
     visit = previous;
   }
   std::ranges::reverse(steps);
-  return steps;
+  return joined(std::move(steps));
 }
 
 std::int64_t lacking_elements(const Mesh& mesh, const Shape& shape, const Tiling& from, const Tiling& to) {
@@ -348,7 +370,7 @@ std::string_view to_string(StepKind kind) {
 std::vector<Step> path(const Mesh& mesh, const Moved& tensor, const Tiling& from, const Tiling& to) {
   if (equal(from, to)) return {};
   if (has_partial(from)) return Search(mesh, tensor, from, to).steps();
-  return {{StepKind::exchange, -1, from, to, lacking_elements(mesh, tensor.shape, from, to)}};
+  return {{StepKind::exchange, -1, 1, from, to, lacking_elements(mesh, tensor.shape, from, to)}};
 }
 
 std::int64_t elements_moved(const Mesh& mesh, const Moved& tensor, const Tiling& from, const Tiling& to) {

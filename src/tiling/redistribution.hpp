@@ -18,9 +18,12 @@ enum class StepKind : std::uint8_t { slice, reduce_scatter, all_reduce, exchange
 std::string_view to_string(StepKind kind);
 
 /// One step over one cut (slice, reduce_scatter, all_reduce: `cut`) or over the whole mesh (exchange: cut = -1).
+/// Reduce-scatters of one dim over neighbouring cuts are one over all of them: `cuts` from `cut` on, their parts
+/// nested.
 struct Step {
   StepKind kind;
   int cut = -1;
+  int cuts = 1;
   Tiling from, to;
   std::int64_t elements = 0; ///< elements received, summed over all ranks; 0 for a slice
   bool operator==(const Step&) const = default;

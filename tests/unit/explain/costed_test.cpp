@@ -29,7 +29,8 @@ TEST(Bottleneck, IsALinkWhereTransfersTakeLongest) {
   machine::Setting setting = setting_of(mesh);
   const Subject subject{graph, 8, &setting};
   EXPECT_EQ(bottleneck(subject, cost_of(subject, mesh, "data")).substr(0, 4), "fc2 ");
-  for (machine::Setting::Ring& ring : setting.rings) ring.seconds_per_byte *= 100; // of slow links
+  for (auto& from_cut : setting.rings)
+    for (machine::Setting::Ring& ring : from_cut) ring.seconds_per_byte *= 100; // of slow links
   const std::string slow = bottleneck(subject, cost_of(subject, mesh, "data"));
   EXPECT_EQ(slow.substr(0, 16), "waiting for host") << slow;
 }

@@ -174,8 +174,8 @@ TEST(MoveSeconds, RingsUseTheLinksTheyCross) {
 TEST(MoveSeconds, OneCutMayCrossSeveralLevels) {
   // A ring over 8 ranks in order: each host has one flow to the other, each board one to the next one of its host.
   const Setting eight = setting_of({8});
-  EXPECT_DOUBLE_EQ(eight.rings[0].latency, 1e-5);
-  EXPECT_DOUBLE_EQ(eight.rings[0].seconds_per_byte, 1 / 1e9);
+  EXPECT_DOUBLE_EQ(eight.ring(0, 1).latency, 1e-5);
+  EXPECT_DOUBLE_EQ(eight.ring(0, 1).seconds_per_byte, 1 / 1e9);
   const graph::Tensor m = matrix(1000, 1000);
   EXPECT_DOUBLE_EQ(network(eight, m, {partial()}, {split(0)}), 7 * 1e-5 + 7 * 0.5e6 / 1e9);
 }
@@ -278,8 +278,8 @@ TEST(Setting, HostsThatDoNotFitTheCutsAreNotUnderestimated) {
   EXPECT_EQ(uneven.levels[0].cuts, 2);
   EXPECT_EQ(uneven.levels[1].cuts, 1);
   EXPECT_EQ(uneven.levels[2].cuts, 1);
-  EXPECT_DOUBLE_EQ(uneven.rings[0].latency, 1e-5);
-  EXPECT_DOUBLE_EQ(uneven.rings[1].latency, 1e-6);
+  EXPECT_DOUBLE_EQ(uneven.ring(0, 1).latency, 1e-5);
+  EXPECT_DOUBLE_EQ(uneven.ring(1, 1).latency, 1e-6);
 }
 
 } // namespace

@@ -31,6 +31,10 @@ TEST(Mesh, GroupsDifferInOneCutOnly) {
   EXPECT_EQ(group(mesh, 6, 0), (std::vector<int>{2, 6, 10}));
   EXPECT_EQ(group(mesh, 6, 1), (std::vector<int>{4, 6}));
   EXPECT_EQ(group(mesh, 6, 2), (std::vector<int>{6, 7}));
+  EXPECT_EQ(group(mesh, 6, 1, 2), (std::vector<int>{4, 5, 6, 7}));
+  EXPECT_EQ(group(mesh, 6, 0, 2), (std::vector<int>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(group(mesh, 6, 0, 3).size(), 12u);
+  EXPECT_EQ(parts(mesh, 1, 2), 4);
 }
 
 TEST(Mesh, NoCutsIsOneRank) {

@@ -17,7 +17,9 @@ std::string outline(const std::vector<Step>& steps) {
   std::string text;
   for (const Step& step : steps) {
     text += fmt::format("{}{}", text.empty() ? "" : " ", to_string(step.kind));
-    if (step.cut >= 0) text += fmt::format("({})", step.cut);
+    if (step.cut >= 0)
+      text +=
+          step.cuts == 1 ? fmt::format("({})", step.cut) : fmt::format("({}-{})", step.cut, step.cut + step.cuts - 1);
   }
   return text;
 }
@@ -80,7 +82,7 @@ TEST(Redistribution, ManyCutsAreNoTrouble) {
   const Shape shape{256, 191, 3, 3};
   EXPECT_EQ(elements_moved(mesh, {shape, {}}, gradient, replicated(mesh)), 2 * 1023 * volume(shape));
   EXPECT_EQ(elements_moved(mesh, {shape, {}}, gradient, Tiling(10, split(1))), 1023 * volume(shape));
-  EXPECT_EQ(path(mesh, {shape, {}}, gradient, replicated(mesh)).size(), 11u);
+  EXPECT_EQ(outline(path(mesh, {shape, {}}, gradient, replicated(mesh))), "reduce_scatter(0-9) exchange");
 }
 
 TEST(Redistribution, ScalarsCanOnlyBeAllReduced) {
@@ -118,7 +120,8 @@ TEST(Redistribution, NewSplitsTakeTheTensorsUnitWhereTheTargetHasNone) {
   const Mesh mesh{{2, 2}};
   const Shape shape{21}, units{7};
   const std::vector<Step> steps = path(mesh, {shape, units}, {partial(), partial()}, replicated(mesh));
-  EXPECT_EQ(steps[0].to, (Tiling{split(0, 7), partial()}));
+  EXPECT_EQ(outline(steps), "reduce_scatter(0-1) exchange");
+  EXPECT_EQ(steps[0].to, (Tiling{split(0, 7), split(0, 7)}));
 }
 
 TEST(Redistribution, HalvesOfWholeUnitsGoOnInWholeUnits) {
@@ -148,8 +151,21 @@ TEST(Redistribution, PrefersDimsThatLeaveNoRankEmpty) {
   const Mesh mesh{{2, 2, 2}};
   const Shape shape{3, 64};
   const std::vector<Step> steps = path(mesh, {shape, {}}, Tiling(3, partial()), replicated(mesh));
-  ASSERT_EQ(outline(steps), "reduce_scatter(0) reduce_scatter(1) reduce_scatter(2) exchange");
-  EXPECT_EQ(steps[2].to, (Tiling{split(1), split(1), split(1)}));
+  ASSERT_EQ(outline(steps), "reduce_scatter(0-2) exchange");
+  EXPECT_EQ(steps[0].to, (Tiling{split(1), split(1), split(1)}));
+}
+
+TEST(Redistribution, ReduceScattersOfOneDimOverNeighbouringCutsAreOne) {
+  const Shape shape{12, 12};
+  const Tiling sum(3, partial());
+  EXPECT_EQ(outline(path({{2, 3, 2}}, {shape, {}}, sum, Tiling(3, split(0)))), "reduce_scatter(0-2)");
+  EXPECT_EQ(outline(path({{2, 3, 2}}, {shape, {}}, sum, {split(0), split(1), split(1)})),
+            "reduce_scatter(0) reduce_scatter(1-2)");
+  EXPECT_EQ(outline(path({{2, 3, 2}}, {shape, {}}, sum, {split(0), split(1), split(0)})),
+            "reduce_scatter(0) reduce_scatter(1) reduce_scatter(2)");
+  const Tiling gap{partial(), split(1), partial()};
+  EXPECT_EQ(outline(path({{2, 3, 2}}, {shape, {}}, gap, {split(0), split(1), split(0)})),
+            "reduce_scatter(0) reduce_scatter(2)");
 }
 
 TEST(Redistribution, ExchangeOfNothingIsALocalCopy) {
@@ -187,15 +203,19 @@ void expect_legal(const std::vector<Step>& steps, const Tiling& from, const Tili
       ASSERT_EQ(step.cut, -1);
     } else {
       ASSERT_TRUE(has_partial(step.from)) << "moves end with the last partial cut";
-      const auto cut = static_cast<std::size_t>(step.cut);
-      ASSERT_EQ(step.from[cut].kind, step.kind == StepKind::slice ? Kind::replicate : Kind::partial);
-      ASSERT_EQ(step.to[cut].kind, step.kind == StepKind::all_reduce ? Kind::replicate : Kind::split);
+      ASSERT_TRUE(step.cuts == 1 || step.kind == StepKind::reduce_scatter);
+      const auto first = static_cast<std::size_t>(step.cut), end = first + static_cast<std::size_t>(step.cuts);
+      for (std::size_t cut = first; cut < end; ++cut) {
+        ASSERT_EQ(step.from[cut].kind, step.kind == StepKind::slice ? Kind::replicate : Kind::partial);
+        ASSERT_EQ(step.to[cut].kind, step.kind == StepKind::all_reduce ? Kind::replicate : Kind::split);
+        ASSERT_EQ(step.to[cut].dim, step.to[first].dim);
+      }
       for (std::size_t other = 0; other < now.size(); ++other) {
-        if (other == cut) continue;
+        if (first <= other && other < end) continue;
         ASSERT_EQ(step.to[other].kind, now[other].kind);
         ASSERT_EQ(step.to[other].dim, now[other].dim);
-        if (step.to[cut].kind == Kind::split && other > cut) {
-          ASSERT_NE(step.to[other].dim, step.to[cut].dim);
+        if (step.to[first].kind == Kind::split && other >= end) {
+          ASSERT_NE(step.to[other].dim, step.to[first].dim);
         }
       }
     }
@@ -310,7 +330,9 @@ TEST(Redistribution, IsTheCheapestOfAllSequences) {
     ASSERT_EQ(elements_moved(mesh, {shape, units}, from, to), least)
         << soybean::to_string(shape) << " units " << soybean::to_string(units) << " on " << to_string(mesh) << ": "
         << to_string(from) << " -> " << to_string(to);
-    ASSERT_EQ(path(mesh, {shape, units}, from, to).size(), static_cast<std::size_t>(steps));
+    int moves = 0;
+    for (const Step& step : path(mesh, {shape, units}, from, to)) moves += step.cuts;
+    ASSERT_EQ(moves, steps);
   }
 }
 

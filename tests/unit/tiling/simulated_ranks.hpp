@@ -119,7 +119,7 @@ private:
   /// Each member gets the sums of its part, of which its own term is at hand; an all-reduce then gathers all parts, of
   /// which one is at hand.
   std::int64_t reduce(const Step& step, int rank, Holding& into) {
-    const std::vector<int> members = group(mesh_, rank, step.cut);
+    const std::vector<int> members = group(mesh_, rank, step.cut, step.cuts);
     const auto parts = static_cast<std::int64_t>(members.size());
     std::int64_t kept = 0;
     for (int member : members) {
