@@ -118,7 +118,6 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
     if (error.get_exit_code() == 0) return app.exit(error);
     fail("{}. soybean_kernels --help lists the options", error.what());
   }
-  app::refuse_machine(common);
   app::finish(common);
   if (mpi.size() != 1) fail("soybean_kernels: got {} ranks expected one. start it without mpirun", mpi.size());
   const std::unique_ptr<comm::Comm> comm = comm::make_self_comm();

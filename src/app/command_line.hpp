@@ -22,19 +22,23 @@ struct Common {
   bool json = false;
 };
 
-/// `machine`: what the program does with --machine.
-inline void add_common(CLI::App& app, Common& common, const std::string& machine) {
+inline void add_common(CLI::App& app, Common& common) {
   app.add_option("model", common.model, "a model file (TOML)")->required();
   app.add_option("--set", common.overrides, "override a key: --set train.steps=100 (may be repeated)")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   app.add_option("--strategy", common.strategy, "auto, data, model, owt or kcut (default: the model file's, else auto)")
       ->type_name("NAME");
-  app.add_option("--machine", common.machine, machine)->type_name("FILE");
   app.add_flag("--json", common.json, "print one JSON object instead of text: see the README");
   app.footer("All keys of a model file are described in src/config/README.md, those of layers in "
              "src/frontend/README.md.");
   app.set_version_flag("--version", std::string("soybean ") + SOYBEAN_VERSION);
+}
+
+/// `meaning`: what the program does with --machine.
+inline void add_machine(CLI::App& app, Common& common, const std::string& meaning) {
+  app.add_option("--machine", common.machine, "a machine file, or the name of one in inputs/machines: " + meaning)
+      ->type_name("FILE");
 }
 
 /// Turns --strategy and --machine into overrides.

@@ -281,8 +281,8 @@ int report(const std::string& message, ExitCode code) noexcept {
 int obey(int argc, char** argv) {
   CLI::App app{"Shows how the network of a model file would be tiled over N ranks, and the bytes a step moves."};
   CommandLine line;
-  app::add_common(app, line.common,
-                  "a machine file, or the name of one in inputs/machines: predicts the time of a step");
+  app::add_common(app, line.common);
+  app::add_machine(app, line.common, "predicts the time of a step");
   app.add_option("--ranks", line.ranks_text, "the number of ranks to plan for")->type_name("N");
   app.add_flag("--compare", line.compare, "say why each layer is split as it is, and show all strategies side by side");
   app.add_option("--why", line.why, "a layer's alternatives, what they would cost, and where its bytes go")

@@ -29,8 +29,8 @@ struct CommandLine {
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
-  app::add_common(app, line.common,
-                  "a machine file, or the name of one in inputs/machines: for parallel.objective = \"time\"");
+  app::add_common(app, line.common);
+  app::add_machine(app, line.common, "for parallel.objective = \"time\"");
   app.add_flag(
       "--resume", line.resume,
       "go on from the latest checkpoint in run.dir, from the beginning if there is none; --resume=PATH: from that one, "
