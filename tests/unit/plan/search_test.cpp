@@ -85,7 +85,7 @@ TEST(Search, a_known_plan_only_cuts_off_what_is_dearer) {
 
 TEST(Relaxation, bounds_are_below_the_optimum_with_each_value) {
   for (unsigned seed = 0; seed < 25; ++seed) {
-    const Case c(test::TinyGraphs(seed).make(2), tiling::Mesh{{2}});
+    const Case c(test::TinyGraphs(seed).make({}), tiling::Mesh{{2}});
     Relaxation relaxation(c.problem, never);
     for (int sweep = 0; sweep < 4; ++sweep) relaxation.sweep();
     EXPECT_LE(relaxation.bound(), solve(c.problem, {.table_entries = entries}).price);
