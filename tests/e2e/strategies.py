@@ -15,6 +15,7 @@ CHOSEN = [a for a in sys.argv[1:] if not a.startswith("-")]
 BATCH = 64  # as many samples as the most ranks have, not divisible by most counts
 SPREAD = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 31, 61)
 QUICK = {"lenet_small", "digits_mlp", "alexnet_small", "mobilenet_v2_small"}  # are planned for many cuts, too
+FEW_SAMPLES = 3  # rows of images are split, too
 MANY_CUTS = (8, 12, 15, 16, 27, 30, 45, 60, 64)
 
 
@@ -37,15 +38,15 @@ def parameters(report):
 
 
 class Strategies(Case):
-    def plan(self, model, ranks):
-        done = self.run_program(0, INPUTS / f"{model}.toml", "--ranks", ranks, "--json", "--set", f"data.batch={BATCH}",
+    def plan(self, model, ranks, batch):
+        done = self.run_program(0, INPUTS / f"{model}.toml", "--ranks", ranks, "--json", "--set", f"data.batch={batch}",
                                 program="soybean_plan", timeout=7200)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def check(self, model, ranks):
+    def check(self, model, ranks, batch=BATCH):
         """Bytes of every strategy, and what no plan is below."""
-        report = self.plan(model, ranks)
+        report = self.plan(model, ranks, batch)
         found = {strategy: report["strategies"][strategy]["bytes"] for strategy in STRATEGIES}
         auto = report["strategies"]["auto"]
         for strategy in STRATEGIES:
@@ -70,6 +71,9 @@ class Strategies(Case):
                 if more > ranks and begins(ranks, more):  # further cuts never make a plan move less
                     with self.subTest(model=model, ranks=ranks, more=more):
                         self.assertGreaterEqual(min(found.values()), bound * (1 - 1e-12))
+        for ranks in (4, 5, 6, 7, 8, 13) if model in QUICK else (5, 7, 13):
+            with self.subTest(model=model, ranks=ranks, batch=FEW_SAMPLES):
+                self.check(model, ranks, FEW_SAMPLES)
 
 
 for path in sorted(INPUTS.glob("*.toml")):
