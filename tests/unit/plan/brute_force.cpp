@@ -47,6 +47,7 @@ public:
 private:
   static std::vector<ElementMoves> moves_of(const graph::Graph& graph, const Mesh& mesh) {
     std::vector<ElementMoves> moves;
+    moves.reserve(graph.tensors.size());
     for (const graph::Tensor& tensor : graph.tensors) moves.emplace_back(mesh, tensor);
     return moves;
   }

@@ -65,7 +65,7 @@ bool holds(const Mesh& mesh, const Shape& shape, const Tiling& tiling, int rank,
 
 /// The elements one rank holds (of full-size terms where a cut is partial).
 Elements held_by(const Mesh& mesh, const Shape& shape, const Tiling& tiling, int rank) {
-  std::vector<std::vector<char>> along(shape.size()); // per dim and position
+  std::vector<std::vector<bool>> along(shape.size()); // per dim and position
   for (std::size_t d = 0; d < shape.size(); ++d)
     for (std::int64_t at = 0; at < shape[d]; ++at) along[d].push_back(holds(mesh, shape, tiling, rank, d, at));
   Elements held(volume(shape));

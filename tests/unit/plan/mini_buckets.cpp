@@ -90,6 +90,7 @@ MiniBuckets::Bound MiniBuckets::join(const std::vector<Factor>& factors, int wit
 void MiniBuckets::fill(Bound& bound, const std::vector<Factor>& factors, int over) const {
   const std::u16string tried = representatives(joint_aspects(factors, over, values_.of(over).size()));
   std::vector<std::u16string> firsts;
+  firsts.reserve(bound.aspects.size());
   for (const std::u16string& aspects : bound.aspects) firsts.push_back(representatives(aspects));
   Assignment assignment(values_.size(), 0);
   bound.rows.assign(rows_of(bound.counts), Price{ElementMoves::impossible, 0});
@@ -111,7 +112,8 @@ void MiniBuckets::fill(Bound& bound, const std::vector<Factor>& factors, int ove
 std::vector<std::vector<Factor>> MiniBuckets::groups_of(const std::vector<Factor>& bucket, int variable,
                                                         std::size_t most_rows) const {
   const auto rows = [&](const std::vector<Factor>& factors) { return rows_of(join(factors, variable).counts); };
-  std::vector<std::pair<std::size_t, std::size_t>> widest;
+  std::vector<std::pair<std::size_t, std::size_t>> widest; // rows and place
+  widest.reserve(bucket.size());
   for (std::size_t i = 0; i < bucket.size(); ++i) widest.emplace_back(rows({bucket[i]}), i);
   std::sort(widest.begin(), widest.end(), std::greater<>());
   std::vector<std::vector<Factor>> groups;
