@@ -152,6 +152,29 @@ class Scaling(Scripts):
         self.assertIn("got no run that ended well", done.stderr)
 
 
+class Growth(Scripts):
+    def test_measures_both_studies(self):
+        done = self.script("perf/growth", "--quick", "--repeats", 1, "--out", "growth.csv")
+        with open(self.folder / "growth.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(r["study"], r["network"], r["layers"], r["ranks"]) for r in rows],
+                         [("layers", "dense", "4", "8"), ("layers", "dense", "8", "8"), ("layers", "vgg", "6", "8"),
+                          ("layers", "vgg", "10", "8"), ("layers", "resnet", "6", "8"), ("layers", "resnet", "10", "8"),
+                          ("ranks", "dense", "8", "8"), ("ranks", "dense", "8", "16"), ("ranks", "vgg", "10", "8"),
+                          ("ranks", "vgg", "10", "16"), ("ranks", "resnet", "10", "8"), ("ranks", "resnet", "10", "16")])
+        for before, row in zip(rows, rows[1:]):
+            self.assertEqual(row["status"], "optimal")
+            if row["growth"]:
+                self.assertAlmostEqual(float(row["growth"]), float(row["seconds"]) / float(before["seconds"]), delta=0.2)
+            self.assertIn(f"{float(row['seconds']):.2f}", done.stdout)
+
+    def test_ends_where_it_takes_too_long(self):
+        self.script("perf/growth", "--quick", "--repeats", 1, "--limit", 0)
+        with open(self.folder / "growth.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([r["growth"] for r in rows], [""] * 6)
+
+
 class Sweep(Scripts):
     def task(self, number, *arguments, expect=0):
         environment = {**os.environ, "SLURM_SUBMIT_DIR": str(ROOT), "SLURM_JOB_ID": "1",
