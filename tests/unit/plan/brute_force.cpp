@@ -138,6 +138,7 @@ private:
       left.push_back(v);
       same.push_back(same_from_now_on(v));
     }
+    const std::vector<std::int64_t> computing = values_.computing(variable);
     States after;
     Assignment assignment(values_.size(), 0);
     std::u16string state(left.size(), 0);
@@ -145,7 +146,7 @@ private:
       for (std::size_t i = 0; i < open.size(); ++i) assignment[open[i]] = done[i];
       for (std::size_t x = 0; x < values_.of(variable).size(); ++x) {
         assignment[variable] = static_cast<char16_t>(x);
-        Price price = so_far;
+        Price price = so_far + Price{computing[x], 0};
         for (TensorPrice* of_tensor : priced)
           if (price <= limit_) price = price + (*of_tensor)(assignment);
         if (price > limit_ || price + rest(assignment) > limit_) continue;

@@ -2,6 +2,7 @@
 // The cheapest plan of a small graph by trying everything, costed by tracking which rank holds which element: no tables
 // of the planner's, no `block`, no `elements_moved`, no bounds. Shares with the planner only the forms of operators.
 #include "graph/graph.hpp"
+#include "machine/time.hpp"
 #include "plan/plan.hpp"
 #include "tiling/tiling.hpp"
 
@@ -9,9 +10,9 @@
 
 namespace soybean::test {
 
-/// Bytes moved, then bytes held by the fullest rank (summed over tensors and copies).
+/// Bytes moved (on a machine: nanoseconds), then bytes held by the fullest rank (summed over tensors and copies).
 struct Price {
-  std::int64_t bytes = 0;
+  std::int64_t moved = 0;
   std::int64_t held = 0;
   auto operator<=>(const Price&) const = default;
 };
@@ -26,7 +27,8 @@ enum class ImageSplits : std::uint8_t { none, rows, rows_and_columns }; ///< wha
 struct Scope {
   const plan::Plan* admitted = nullptr; ///< its choices are, too
   ImageSplits images = ImageSplits::rows_and_columns;
-  std::size_t bound_rows = 2000; ///< of bounds that say early what exceeds the limit; 0: without
+  const machine::Setting* machine = nullptr; ///< where a step is to take the least time
+  std::size_t bound_rows = 2000;             ///< of bounds that say early what exceeds the limit; 0: without
 };
 
 /// Over all choice vectors of all nodes (twins alike; none that leaves a rank without elements of an operand, unless a

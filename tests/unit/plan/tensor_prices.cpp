@@ -4,6 +4,7 @@
 #include "ops/operator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace soybean::test {
@@ -65,14 +66,41 @@ void Values::list(const std::vector<NodeId>& members) {
   std::vector<ops::Choice> choices = ops::allowed_choices(form);
   std::erase_if(choices, [&](ops::Choice choice) { return !allows(form, choice); });
   std::set<Value> all, busy; // choices that come to the same tilings are one
+  std::map<Value, std::int64_t>& computing = computing_.emplace_back();
   for (const auto& vector : lists_of(choices, mesh_)) {
     const Value value = value_of(members, vector);
+    const std::int64_t time = computing_of(members, vector);
+    std::int64_t& least = computing.try_emplace(value, time).first->second;
+    least = std::min(least, time);
     const bool admitted = scope_.admitted != nullptr && scope_.admitted->choices[members[0]] == vector;
     if (admitted || form.may_idle || !leaves_idle(value)) busy.insert(value);
     all.insert(value);
   }
   busy_.emplace_back(busy.begin(), busy.end());
   all_.emplace_back(all.begin(), all.end());
+}
+
+std::int64_t Values::computing_of(const std::vector<NodeId>& members, const std::vector<ops::Choice>& choices) const {
+  std::int64_t sum = 0;
+  for (std::size_t m = 0; m < members.size() && scope_.machine != nullptr; ++m) {
+    const graph::Node& node = graph_.nodes[members[m]];
+    sum += std::llround(1e9 * machine::node_seconds(*scope_.machine, graph_, node, ops::form(graph_, node), choices));
+  }
+  return sum;
+}
+
+std::vector<std::int64_t> Values::computing(int variable) const {
+  std::vector<std::int64_t> times;
+  for (const Value& value : values_[variable]) times.push_back(computing_[variable].at(value));
+  return times;
+}
+
+std::int64_t Values::moved(TensorId id, int from, int to) const {
+  const graph::Tensor& tensor = graph_.tensors[id];
+  if (scope_.machine == nullptr) return size_of(tensor.dtype) * moves_[id].elements(from, to);
+  const machine::StepSeconds seconds =
+      machine::move_seconds(*scope_.machine, tensor, moves_[id].tiling(from), moves_[id].tiling(to));
+  return std::llround(1e9 * (seconds.network + seconds.local));
 }
 
 Value Values::value_of(const std::vector<NodeId>& members, const std::vector<ops::Choice>& choices) {
@@ -145,6 +173,8 @@ bool Values::made_for_one(TensorId t, int number) const {
 
 TensorPrice::TensorPrice(const Values& values, TensorId id)
     : tensor_(values.graph().tensors[id]),
+      values_(values),
+      id_(id),
       moves_(values.moves(id)),
       size_(size_of(tensor_.dtype)),
       kept_(tensor_.role == Role::parameter || tensor_.role == Role::state) {
@@ -256,9 +286,9 @@ Price TensorPrice::price(const Assignment& assignment) {
   Price best = impossible;
   for (int stored : stored_) {
     Price sum = held(stored);
-    if (!produced.empty()) sum.bytes += size_ * moves_.elements(produced[0], stored);
+    if (!produced.empty()) sum.moved += values_.moved(id_, produced[0], stored);
     for (int need : distinct)
-      if (need != stored) sum = sum + Price{size_ * moves_.elements(stored, need), 0} + held(need);
+      if (need != stored) sum = sum + Price{values_.moved(id_, stored, need), 0} + held(need);
     best = std::min(best, sum);
   }
   return best;

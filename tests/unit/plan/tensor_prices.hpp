@@ -14,7 +14,7 @@
 namespace soybean::test {
 
 constexpr Price operator+(const Price& a, const Price& b) {
-  return {a.bytes + b.bytes, a.held + b.held};
+  return {a.moved + b.moved, a.held + b.held};
 }
 
 /// What a node does: the numbers of its operands' tilings, inputs first.
@@ -37,10 +37,14 @@ public:
   std::size_t size() const { return values_.size(); }
   int variable(graph::NodeId n) const { return variable_[n]; }
   const std::vector<Value>& of(int variable) const { return values_[variable]; }
+  /// Nanoseconds of a variable's nodes on the machine, per value; 0 where there is none.
+  std::vector<std::int64_t> computing(int variable) const;
+  std::int64_t moved(graph::TensorId id, int from, int to) const; ///< bytes, or nanoseconds
 
 private:
   bool allows(const ops::Form& form, ops::Choice choice) const;
   void list(const std::vector<graph::NodeId>& members);
+  std::int64_t computing_of(const std::vector<graph::NodeId>& members, const std::vector<ops::Choice>& choices) const;
   Value value_of(const std::vector<graph::NodeId>& members, const std::vector<ops::Choice>& choices);
   bool leaves_idle(const Value& value) const;
   void settle();
@@ -53,7 +57,8 @@ private:
   std::vector<ElementMoves>& moves_; // per tensor
   std::vector<int> variable_;        // per node
   std::vector<std::vector<graph::NodeId>> members_;
-  std::vector<std::vector<Value>> values_, busy_, all_; // per variable; those without idle ranks; all the form allows
+  std::vector<std::map<Value, std::int64_t>> computing_; // per variable
+  std::vector<std::vector<Value>> values_, busy_, all_;  // per variable; those without idle ranks; all the form allows
 };
 
 /// What a tensor costs, given what the variables that make and use it do.
@@ -95,6 +100,8 @@ private:
   Price held(int number) const { return {0, size_ * moves_.fullest(number)}; }
 
   const graph::Tensor& tensor_;
+  const Values& values_;
+  graph::TensorId id_;
   ElementMoves& moves_;
   std::int64_t size_; // bytes of an element
   bool kept_;
