@@ -1,4 +1,5 @@
 """Parallel runs follow the serial run; what a run leaves; batches smaller than the rank count; one-sample data sets."""
+import json
 import unittest
 
 from support import INPUTS, STRATEGIES, Case, tensors
@@ -74,6 +75,18 @@ class Training(Case):
             self.assertEqual(done.stderr.count("soybean_train:"), 1, done.stderr)
             self.assertRegex(done.stderr, r"parallel.memory, got .*B for a rank expected at least ")
             self.assertFalse((self.folder / f"at_{limit}").exists())
+
+    def test_memory_and_bytes_are_as_predicted(self):
+        for model in ("digits", "alexnet_small", "resnet18_small"):
+            for ranks in (1, 2, 4):
+                with self.subTest(model=model, ranks=ranks):
+                    self.train(ranks, INPUTS / f"{model}.toml", "--set", "train.steps=2", "--set", "checkpoint.keep=0")
+                    done = self.run_program(0, INPUTS / f"{model}.toml", "--ranks", ranks, "--json", program="soybean_plan")
+                    plan, summary = json.loads(done.stdout)["strategies"]["auto"], self.summary()
+                    self.assertEqual(plan["bytes"], summary["bytes_moved_per_step"])
+                    # Planning knows nothing of kernels' scratch and of the staging of messages.
+                    self.assertLessEqual(plan["peak_memory"], summary["peak_memory"])
+                    self.assertGreater(plan["peak_memory"], 0.95 * summary["peak_memory"])
 
     def test_an_earlier_run_is_moved_aside(self):
         self.train(1, self.model(), "--set", "train.steps=2")
