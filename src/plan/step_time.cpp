@@ -84,9 +84,13 @@ LeastTime::LeastTime(const machine::Setting& setting) : setting_(setting) {
       latency = std::min(latency, setting.machine.links[l].latency);
     }
     double seconds = 1 / rate;
+    const int all = static_cast<int>(setting.mesh.cuts.size());
     for (int cut = 0; cut < cuts; ++cut)
-      for (const machine::Setting::Ring& ring : setting.rings[static_cast<std::size_t>(cut)]) {
-        seconds = std::min(seconds, ring.seconds_per_byte);
+      for (int count = 1; cut + count <= all; ++count) {
+        const machine::Setting::Ring& ring = setting.ring(cut, count);
+        // One that goes on within a group carries so many times what has to cross.
+        const int within = cut + count > cuts ? tiling::parts(setting.mesh, cuts, cut + count - cuts) : 1;
+        seconds = std::min(seconds, within * ring.seconds_per_byte);
         latency = std::min(latency, ring.latency);
       }
     crossings_.push_back({tiling::prefix(setting.mesh, cuts), latency, seconds / tiling::ranks(setting.mesh)});

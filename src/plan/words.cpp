@@ -134,7 +134,7 @@ std::string status_text(const Plan& plan) {
   case Status::optimal:
     return "proven optimal";
   case Status::bounded:
-    return fmt::format("within {:.1f} % of the bound", 100 * plan.gap);
+    return fmt::format("within {:.1f} % of the bound", std::max(0.1, 100 * plan.gap)); // never as if it were nothing
   case Status::named:
     break;
   }

@@ -30,6 +30,13 @@ TEST(Report, times_read_well) {
   EXPECT_EQ(plan::price_text(plan::Objective::bytes, 1'500'000), "1.50 MB");
 }
 
+TEST(Report, gaps_are_never_nothing) {
+  plan::Plan plan{.status = plan::Status::bounded, .gap = 0.018};
+  EXPECT_EQ(plan::status_text(plan), "within 1.8 % of the bound");
+  plan.gap = 1e-6;
+  EXPECT_EQ(plan::status_text(plan), "within 0.1 % of the bound");
+}
+
 TEST(Report, has_a_line_per_layer_and_both_baselines) {
   const graph::Graph graph = test::alexnet(256);
   const std::string text = plan::report(graph, plan::make_plan(graph, mesh, {}));
