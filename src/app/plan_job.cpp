@@ -4,6 +4,7 @@
 #include "config/table.hpp"
 #include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
+#include "plan/words.hpp"
 #include "program/memory.hpp"
 
 #include <fmt/format.h>
@@ -78,8 +79,14 @@ plan::Options options_of(const Job& job) {
 
 plan::Plan choose(const Job& job) {
   const std::string& file = job.config.parallel.plan;
-  if (!file.empty()) return plan::parse_plan(config::read_file(file), file, job.graph, job.mesh);
-  return plan::make_plan(job.graph, job.mesh, options_of(job));
+  if (file.empty()) return plan::make_plan(job.graph, job.mesh, options_of(job));
+  plan::Plan plan = plan::parse_plan(config::read_file(file), file, job.graph, job.mesh);
+  const config::ParallelOptions& parallel = job.config.parallel;
+  const std::int64_t needed = parallel.memory == 0 ? 0 : program::peak_bytes(job.graph, plan);
+  if (needed > parallel.memory)
+    fail("{}, got {} for a rank expected at least {}, what the plan of {} takes", parallel.memory_where,
+         plan::bytes_text(parallel.memory), plan::bytes_text(needed), file);
+  return plan;
 }
 
 plan::Plan named_plan(const Job& job, const plan::Plan& chosen, const std::string& strategy) {

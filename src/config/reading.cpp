@@ -34,7 +34,8 @@ std::vector<std::string> input_paths(const Table& table, std::string_view key) {
 std::int64_t byte_size(const Table& table, std::string_view key, std::int64_t fallback) {
   if (!table.has(key)) return fallback;
   const auto refuse = [&] {
-    table.reject(key, "a size above 0", "such as \"80 GB\", \"512 MiB\" or a number of bytes");
+    table.reject(key, "a size from 1 B to 1024 PiB",
+                 "such as \"80 GB\", \"512 MiB\" (kB to TB, KiB to TiB) or a number of bytes");
   };
   double number = 0;
   std::string unit = "B";

@@ -17,8 +17,9 @@ namespace {
 
 class Fitting {
 public:
-  Fitting(const Setting& setting, const Options& options, const std::function<Found()>& plan)
-      : setting_(setting), options_(options), plan_(plan) {}
+  Fitting(const Setting& setting, const Options& options, const std::function<Found()>& plan,
+          const std::function<std::vector<Found>()>& others)
+      : setting_(setting), options_(options), plan_(plan), others_(others) {}
 
   Found run() {
     Found cheapest = plan_();
@@ -30,9 +31,11 @@ public:
     double below = 0, above = 0; // charges that do not do, and do
     for (double charge = 1.0 / 64; charge <= 4096 && above == 0; charge *= 4)
       (try_charge(charge * unit) ? above : below) = charge;
+    for (Found& other : others_())
+      if (other.found) take(std::move(other));
     if (!best_.found) refuse();
     constexpr int halvings = 4;
-    for (int i = 0; i < halvings; ++i) {
+    for (int i = 0; i < halvings && above > 0; ++i) {
       const double charge = below == 0 ? above / 4 : std::sqrt(below * above);
       (try_charge(charge * unit) ? above : below) = charge;
     }
@@ -58,6 +61,10 @@ private:
     setting_.costs.charge(0);
     if (!found.found) return false;
     found.plan.penalty = 0;
+    return take(std::move(found));
+  }
+
+  bool take(Found found) {
     if (peak(found) > options_.memory) return false;
     if (!best_.found || found.plan.price() < best_.plan.price()) best_ = std::move(found);
     return true;
@@ -84,6 +91,7 @@ private:
   const Setting& setting_;
   const Options& options_;
   const std::function<Found()>& plan_;
+  const std::function<std::vector<Found>()>& others_;
   Found best_;
   std::int64_t least_ = 0; ///< that any plan takes
   Plan leanest_;           ///< the one that does
@@ -91,8 +99,9 @@ private:
 
 } // namespace
 
-Found within_memory(const Setting& setting, const Options& options, const std::function<Found()>& plan) {
-  return options.memory == 0 ? plan() : Fitting(setting, options, plan).run();
+Found within_memory(const Setting& setting, const Options& options, const std::function<Found()>& plan,
+                    const std::function<std::vector<Found>()>& others) {
+  return options.memory == 0 ? plan() : Fitting(setting, options, plan, others).run();
 }
 
 } // namespace soybean::plan

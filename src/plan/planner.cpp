@@ -42,6 +42,17 @@ Found best_named(const Setting& setting, Images images, std::map<std::string, st
   return best;
 }
 
+/// Plans of all named strategies, as if they were found by "auto".
+std::vector<Found> all_named(const Setting& setting) {
+  std::vector<Found> plans;
+  for (const std::string& strategy : strategies()) {
+    if (strategy == "auto") continue;
+    plans.push_back(named(setting, strategy, images_to_split(setting)));
+    plans.back().plan.strategy = "auto";
+  }
+  return plans;
+}
+
 std::vector<Choices> choices_of(const Model& model, const Plan& plan) {
   std::vector<Choices> choices;
   choices.reserve(model.members.size());
@@ -99,11 +110,14 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
   MoveCosts costs(mesh, Detail::exact, options.machine);
   const Setting setting{model, costs, pins, options.table_entries};
   std::map<std::string, std::int64_t> others;
-  Found result = within_memory(setting, options, [&] {
-    if (options.strategy != "auto") return named(setting, options.strategy, images_to_split(setting));
-    std::map<std::string, std::int64_t> charged; // prices that nobody asks for
-    return automatic(setting, costs.per_held_byte() > 0 ? charged : others);
-  });
+  Found result = within_memory(
+      setting, options,
+      [&] {
+        if (options.strategy != "auto") return named(setting, options.strategy, images_to_split(setting));
+        std::map<std::string, std::int64_t> charged; // prices that nobody asks for
+        return automatic(setting, costs.per_held_byte() > 0 ? charged : others);
+      },
+      [&] { return options.strategy == "auto" ? all_named(setting) : std::vector<Found>(); });
   if (!result.found) fail_pins(options);
   if (options.pins.empty()) result.plan.others = std::move(others);
   if (options.strategy == "auto") {

@@ -119,7 +119,9 @@ private:
       for (Tiling& tiling : tilings.back().outputs) tiling = class_of(std::move(tiling), costs_.alike());
     }
     const machine::Setting* machine = costs_.machine();
-    const std::int64_t time = machine == nullptr ? 0 : computing_time(*machine, model_, static_cast<int>(v), choices);
+    const std::int64_t time = machine == nullptr ? 0
+                                                 : computing_time(*machine, model_, static_cast<int>(v), choices) +
+                                                       reporting_time(v, tilings);
     for (std::size_t x = 0; x < tilings_[v].size(); ++x)
       if (same_tilings(tilings_[v][x], tilings) && (machine == nullptr || problem_.computing[v][x] == time))
         return problem_.equivalent[v][x].push_back(choices);
@@ -127,6 +129,18 @@ private:
     problem_.values[v].push_back(choices);
     problem_.equivalent[v].push_back({choices});
     tilings_[v].push_back(std::move(tilings));
+  }
+
+  /// Of metrics, which are brought to all ranks.
+  std::int64_t reporting_time(std::size_t v, const ValueTilings& tilings) {
+    std::int64_t sum = 0;
+    for (std::size_t m = 0; m < tilings.size(); ++m) {
+      const std::vector<TensorId>& outputs = graph_.nodes[model_.members[v][m]].outputs;
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (const graph::Tensor& tensor = graph_.tensors[outputs[i]]; tensor.role == Role::metric)
+          sum += costs_.table(tensor, {tilings[m].outputs[i]}, {tiling::replicated(problem_.mesh)})[0];
+    }
+    return sum;
   }
 
   /// Admits idle choices to variables that have no value left. True if there were any.

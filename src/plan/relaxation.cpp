@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_served = 5;      ///< consumers told apart where too many tilings come into question
 constexpr std::size_t most_outcomes = 4096; ///< of one term, to be told apart
-constexpr std::size_t most_tried = 32;      ///< sets of copies gone through for each that may be an outcome
+constexpr std::size_t most_tried = 8;       ///< sets of copies gone through for each that may be an outcome
 constexpr std::size_t most_paid = 9;        ///< tilings of copies whose subsets are gone through
 
 /// One term of the relaxation. What it gave to a variable's value (its message) is subtracted from its own cost. What
@@ -66,11 +66,11 @@ public:
 private:
   bool add_all_outcomes(const std::vector<std::vector<int>>& alive, std::size_t most, std::vector<Outcome>& result) {
     levels_.resize((consumers_.size() + 1) * consumers_.size());
+    tries_ = most_tried * most;
     for (std::size_t s : stored_) {
       if (!make(s, alive) || !price(s, alive)) continue;
       std::copy(base_.begin(), base_.end(), levels_.begin());
       Outcome outcome{static_cast<int>(s), {}};
-      tries_ = most_tried * most;
       if (!add_outcomes(outcome, 0, 0, 0, most, result)) return false;
     }
     return true;

@@ -57,7 +57,8 @@ std::string headline(const Graph& graph, const Plan& plan, bool pinned) {
   if (const std::string status = status_text(plan); !status.empty()) text += ", " + status;
   if (ranks > 1)
     for (const std::string strategy : {"data", "model"})
-      if (plan.strategy != strategy) text += beside(graph, plan, strategy) + (pinned ? " without the pins" : "");
+      if (const std::string other = plan.strategy == strategy ? "" : beside(graph, plan, strategy); !other.empty())
+        text += other + (pinned ? " without the pins" : "");
   return text + '\n';
 }
 

@@ -19,7 +19,7 @@ std::int64_t penalty(const Setting& setting, const Plan& plan) {
     const auto add = [&](const tiling::Tiling& held) {
       sum += setting.costs.holding(largest_block_bytes(tensor, held, plan.mesh));
     };
-    if (!all.produced.empty()) add(plan.stored[t]);
+    if (tensor.producer != graph::none || tensor.next != graph::none) add(plan.stored[t]);
     for (const tiling::Tiling& need : all.needed) add(need);
   }
   return sum;

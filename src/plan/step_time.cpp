@@ -16,8 +16,10 @@ using tiling::Tiling;
 
 constexpr double per_second = 1e9;
 
+constexpr double longest = 1e4; ///< seconds of a kernel or move; longer ones count as this, so that sums hold
+
 std::int64_t nanoseconds(double seconds) {
-  return std::llround(per_second * seconds);
+  return std::llround(per_second * std::min(seconds, longest));
 }
 
 /// The level of links that a message along a cut takes: how many levels' groups it leaves.
@@ -55,8 +57,12 @@ std::int64_t step_time(const machine::Setting& setting, const Model& model, cons
     sum += computing_time(setting, model, static_cast<int>(v), plan.choices[model.members[v][0]]);
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     const graph::Tensor& tensor = graph.tensors[t];
-    if (is_free_source(tensor) || tensor.previous != graph::none || tensor.role == graph::Role::metric) continue;
+    if (is_free_source(tensor) || tensor.previous != graph::none) continue;
     const TensorMoves moves = plan::moves(graph, plan, static_cast<graph::TensorId>(t));
+    if (tensor.role == graph::Role::metric) {
+      sum += moving_time(setting, tensor, moves.produced, tiling::replicated(plan.mesh));
+      continue;
+    }
     if (!moves.stored) continue;
     const bool produced = tensor.producer != graph::none || tensor.next != graph::none;
     if (produced) sum += moving_time(setting, tensor, moves.produced, plan.stored[t]);
@@ -111,7 +117,7 @@ std::int64_t LeastTime::moving(const graph::Tensor& tensor, const Tiling& from, 
     least = machine::kernel_seconds(setting_, "", {});
     for (const Crossing& crossing : crossings_) least = std::min(least, crossing.latency);
   }
-  return static_cast<std::int64_t>(per_second * least * (1 - 1e-9)); // rounded down
+  return static_cast<std::int64_t>(per_second * std::min(least, longest) * (1 - 1e-9)); // rounded down
 }
 
 } // namespace soybean::plan

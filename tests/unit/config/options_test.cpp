@@ -577,15 +577,14 @@ TEST(RunConfig, RangesAndWords) {
       {"parallel.objective=time", "parallel.objective, got \"time\" (string) expected \"bytes\" without machine.file. "
                                   "times are those of a machine: "
                                   "--machine, or [machine] file"},
-      {"parallel.memory=80 XB", "parallel.memory, got \"80 XB\" (string) expected a size above 0. such as \"80 GB\", "
-                                "\"512 MiB\" or a number of bytes"},
-      {"parallel.memory=0",
-       "parallel.memory, got 0 (integer) expected a size above 0. such as \"80 GB\", \"512 MiB\" or "
-       "a number of bytes"},
-      {"parallel.memory='-1 GB'", "parallel.memory, got \"-1 GB\" (string) expected a size above 0. such as \"80 GB\", "
-                                  "\"512 MiB\" or a number of bytes"},
-      {"parallel.memory='GB'", "parallel.memory, got \"GB\" (string) expected a size above 0. such as \"80 GB\", "
-                               "\"512 MiB\" or a number of bytes"},
+      {"parallel.memory=80 XB", "parallel.memory, got \"80 XB\" (string) expected a size from 1 B to 1024 PiB. such as "
+                                "\"80 GB\", \"512 MiB\" (kB to TB, KiB to TiB) or a number of bytes"},
+      {"parallel.memory=0", "parallel.memory, got 0 (integer) expected a size from 1 B to 1024 PiB. such as \"80 GB\", "
+                            "\"512 MiB\" (kB to TB, KiB to TiB) or a number of bytes"},
+      {"parallel.memory='-1 GB'", "parallel.memory, got \"-1 GB\" (string) expected a size from 1 B to 1024 PiB. such "
+                                  "as \"80 GB\", \"512 MiB\" (kB to TB, KiB to TiB) or a number of bytes"},
+      {"parallel.memory='GB'", "parallel.memory, got \"GB\" (string) expected a size from 1 B to 1024 PiB. such as "
+                               "\"80 GB\", \"512 MiB\" (kB to TB, KiB to TiB) or a number of bytes"},
       {"parallel.memory=true", "parallel.memory, got true (boolean) expected a number"},
       {"parallel.mesh=[2, 0]", "parallel.mesh[1], got 0 (integer) expected at least 1"},
       {"parallel.comm=ncl",

@@ -60,6 +60,19 @@ TEST(MemoryLimit, dearer_plans_that_hold_less_are_found) {
   EXPECT_GE(dearer, 3);
 }
 
+TEST(MemoryLimit, what_a_named_strategy_meets_auto_meets) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const graph::Graph graph = support::random_graph(seed, {.layers = 3});
+    for (const char* strategy : {"data", "model", "kcut"}) {
+      const Plan named = make_plan(graph, Mesh{{3}}, {.strategy = strategy});
+      const Plan plan = make_plan(graph, Mesh{{3}}, {.memory = named.held_bytes, .peak = held});
+      EXPECT_LE(plan.held_bytes, named.held_bytes) << strategy << " seed " << seed;
+      EXPECT_LE(plan.bytes, named.bytes) << strategy << " seed " << seed;
+      EXPECT_EQ(plan.strategy, "auto");
+    }
+  }
+}
+
 TEST(MemoryLimit, is_no_concern_of_plans_that_fit) {
   const graph::Graph graph = support::random_graph(3, {.layers = 3});
   const Plan plan = make_plan(graph, Mesh{{2, 2}}, {});
@@ -69,18 +82,19 @@ TEST(MemoryLimit, is_no_concern_of_plans_that_fit) {
 
 TEST(MemoryLimit, what_fits_nowhere_is_refused_with_what_takes_most) {
   const graph::Graph graph = support::random_graph(3, {.layers = 3});
-  for (const char* strategy : {"auto", "data"}) {
-    const Options options{
-        .strategy = strategy, .memory = 10, .peak = held, .memory_where = "m.toml:4: parallel.memory"};
-    try {
-      make_plan(graph, Mesh{{2, 2}}, options);
-      FAIL() << "nothing was refused";
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      EXPECT_TRUE(text.starts_with("m.toml:4: parallel.memory, got 10 B for a rank expected at least ")) << text;
-      EXPECT_NE(text.find("B of '"), std::string::npos) << text;
+  for (const char* strategy : {"auto", "data"})
+    for (const Mesh& mesh : {Mesh{{2, 2}}, Mesh{}}) {
+      const Options options{
+          .strategy = strategy, .memory = 10, .peak = held, .memory_where = "m.toml:4: parallel.memory"};
+      try {
+        make_plan(graph, mesh, options);
+        FAIL() << "nothing was refused";
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        EXPECT_TRUE(text.starts_with("m.toml:4: parallel.memory, got 10 B for a rank expected at least ")) << text;
+        EXPECT_NE(text.find("B of '"), std::string::npos) << text;
+      }
     }
-  }
 }
 
 } // namespace

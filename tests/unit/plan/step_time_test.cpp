@@ -105,5 +105,14 @@ TEST(StepTime, slower_links_between_hosts_are_used_less) {
   EXPECT_GE(less, 3);
 }
 
+TEST(StepTime, hopelessly_slow_links_are_no_trouble) {
+  const graph::Graph graph = support::random_graph(2, {.layers = 3});
+  machine::Setting setting = support::small_hosts(Mesh{{2, 2}}, 1);
+  machine::Machine machine = setting.machine;
+  for (machine::Link& link : machine.links) link.bandwidth = 1e-3;
+  setting = machine::make_setting(machine, setting.mesh, setting.precision);
+  EXPECT_EQ(make_plan(graph, setting.mesh, {.machine = &setting}).status, Status::optimal);
+}
+
 } // namespace
 } // namespace soybean::plan

@@ -84,7 +84,16 @@ std::int64_t Values::computing_of(const std::vector<NodeId>& members, const std:
   std::int64_t sum = 0;
   for (std::size_t m = 0; m < members.size() && scope_.machine != nullptr; ++m) {
     const graph::Node& node = graph_.nodes[members[m]];
-    sum += std::llround(1e9 * machine::node_seconds(*scope_.machine, graph_, node, ops::form(graph_, node), choices));
+    const ops::Form form = ops::form(graph_, node);
+    sum += std::llround(1e9 * machine::node_seconds(*scope_.machine, graph_, node, form, choices));
+    const ops::OperandTilings tilings = ops::operand_tilings(form, graph_, node, mesh_, choices);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) { // metrics are brought to all ranks
+      const graph::Tensor& tensor = graph_.tensors[node.outputs[i]];
+      if (tensor.role != Role::metric || tilings.outputs[i] == tiling::replicated(mesh_)) continue;
+      const machine::StepSeconds seconds =
+          machine::move_seconds(*scope_.machine, tensor, tilings.outputs[i], tiling::replicated(mesh_));
+      sum += std::llround(1e9 * (seconds.network + seconds.local));
+    }
   }
   return sum;
 }
