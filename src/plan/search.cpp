@@ -263,7 +263,8 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
     if (wide.found && wide.price < best.price) best = std::move(wide);
   }
   best.bound = std::min(narrowing.bound(), std::min(best.price, limits.incumbent));
-  if (limits.thorough && best.bound < std::min(best.price, limits.incumbent))
+  const std::int64_t least = std::min(best.price, limits.incumbent);
+  if (limits.thorough && best.bound < least - least / 64) // closer is close enough: branches take long
     branch(problem, relaxation, limits, branches, best);
   best.found = best.found && best.price <= limits.incumbent;
   best.optimal = best.found && best.bound == best.price;
