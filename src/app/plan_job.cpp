@@ -38,7 +38,7 @@ void set_machine(Job& job, const machine::Machine* machine) {
 
 /// The machine where plans are to take the least time there.
 const machine::Setting* timed(const Job& job) {
-  return job.config.parallel.objective == "time" ? &*job.setting : nullptr;
+  return job.config.parallel.objective == "time" && job.setting ? &*job.setting : nullptr;
 }
 
 } // namespace

@@ -51,7 +51,7 @@ MoveCosts::MoveCosts(tiling::Mesh mesh, Detail detail, const machine::Setting* m
       detail_(detail),
       machine_(machine),
       alike_(machine == nullptr ? mesh_.cuts : alike_cuts(*machine)) {
-  if (machine != nullptr) least_time_.emplace(*machine);
+  if (machine != nullptr && detail == Detail::classes) least_time_.emplace(*machine);
 }
 
 std::int64_t MoveCosts::holding(std::int64_t bytes) const {
@@ -68,8 +68,7 @@ std::int64_t MoveCosts::taken(const graph::Tensor& tensor, const Tiling& from, c
   key_.push_back(static_cast<char>(size_of(tensor.dtype)));
   const auto [known, fresh] = known_.try_emplace(key_, 0);
   if (fresh)
-    known->second =
-        detail_ == Detail::classes ? least_time_->moving(tensor, from, to) : moving_time(*machine_, tensor, from, to);
+    known->second = least_time_ ? least_time_->moving(tensor, from, to) : moving_time(*machine_, tensor, from, to);
   return known->second;
 }
 

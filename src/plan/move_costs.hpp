@@ -52,7 +52,7 @@ private:
   const machine::Setting* machine_;
   Alike alike_;
   double per_held_byte_ = 0;
-  std::optional<LeastTime> least_time_;
+  std::optional<LeastTime> least_time_; ///< of classes on a machine
   // By all that they depend on, as bytes.
   std::unordered_map<std::string, std::int64_t> known_;
   std::unordered_map<std::string, std::vector<std::int64_t>> tables_;

@@ -74,6 +74,7 @@ std::int64_t step_time(const machine::Setting& setting, const Model& model, cons
 std::vector<int> alike_cuts(const machine::Setting& setting) {
   std::map<std::pair<int, int>, int> numbers;
   std::vector<int> alike;
+  alike.reserve(setting.mesh.cuts.size());
   for (std::size_t cut = 0; cut < setting.mesh.cuts.size(); ++cut)
     alike.push_back(numbers.try_emplace({setting.mesh.cuts[cut], level_of(setting, cut)}, alike.size()).first->second);
   return alike;

@@ -55,7 +55,7 @@ plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::stri
   options.peak = [&](const plan::Plan& plan) { return program::peak_bytes(job.graph, plan); };
   options.memory_where = parallel.memory_where;
   std::optional<machine::Setting> setting;
-  if (parallel.objective == "time") {
+  if (parallel.objective == "time" && job.machine) {
     const config::TrainOptions& train = job.config.train;
     setting = machine::make_setting(*job.machine, mesh, machine::precision_of(train.precision, train.tf32));
     options.machine = &*setting;
