@@ -36,7 +36,7 @@ Found cut_by_cut(const Setting& setting, const Rules& rules, std::string_view st
   Found result;
   for (std::size_t cut = std::min<std::size_t>(1, cuts); cut <= cuts; ++cut) {
     MoveCosts costs(tiling::prefix(whole, static_cast<int>(cut)));
-    costs.charge(setting.costs.per_held_byte());
+    if (setting.costs.machine() == nullptr) costs.charge(setting.costs.per_held_byte()); // one per byte, not nanosecond
     const Setting part{setting.model, costs, setting.pins, setting.table_entries};
     fixed.open.assign(cut, 0);
     if (cut > 0) fixed.open.back() = 1;

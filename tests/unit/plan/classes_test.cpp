@@ -7,6 +7,7 @@
 #include "support/random_graph.hpp"
 #include "tiling/redistribution.hpp"
 #include "unit/plan/networks.hpp"
+#include "unit/plan/random_tiling.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,33 +20,6 @@ namespace {
 
 using tiling::Mesh;
 using tiling::Tiling;
-
-Tiling random_tiling(std::mt19937& random, const Shape& shape, const Mesh& mesh, bool partial) {
-  Tiling tiling;
-  for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut) {
-    const int pick = static_cast<int>(random() % (shape.size() + 2));
-    if (pick < 2)
-      tiling.push_back(pick == 0 && partial ? tiling::partial() : tiling::replicate());
-    else
-      tiling.push_back(tiling::split(pick - 2));
-  }
-  return tiling::normalise(std::move(tiling), shape, mesh);
-}
-
-/// The same with what windows of 3, two apart, need of some dims.
-Tiling with_halos(std::mt19937& random, Tiling tiling, const Shape& shape, const Mesh& mesh) {
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (random() % 2 == 0) continue;
-    const tiling::Halo halo{.reach = tiling::Reach::positions,
-                            .other = static_cast<std::int32_t>((shape[d] + 1) / 2),
-                            .stride = 2,
-                            .kernel = 3,
-                            .padding = 1};
-    for (tiling::Entry& e : tiling)
-      if (e.kind == tiling::Kind::split && e.dim == static_cast<int>(d)) e = tiling::split(e.dim, 1, halo);
-  }
-  return tiling::normalise(std::move(tiling), shape, mesh);
-}
 
 TEST(Classes, members_are_all_orders_over_cuts_of_equal_parts) {
   const Mesh mesh{{2, 3, 2, 2}};
@@ -79,9 +53,9 @@ TEST(Classes, no_member_moves_less) {
   for (const Mesh& mesh : {Mesh{{2, 2, 2}}, Mesh{{2, 3, 2}}, Mesh{{3, 3}}, Mesh{{2, 2, 2, 2}}})
     for (const Shape& shape : {Shape{16, 48}, Shape{7, 10}, Shape{5, 12, 3}, Shape{2, 9}})
       for (int trial = 0; trial < 60; ++trial) {
-        const Tiling from = random_tiling(random, shape, mesh, trial % 2 == 0);
-        Tiling to = random_tiling(random, shape, mesh, false);
-        if (trial % 3 == 0) to = with_halos(random, std::move(to), shape, mesh);
+        const Tiling from = test::random_tiling(random, shape, mesh, trial % 2 == 0);
+        Tiling to = test::random_tiling(random, shape, mesh, false);
+        if (trial % 3 == 0) to = test::with_halos(random, std::move(to), shape, mesh);
         const std::int64_t least = least_moved(mesh, shape, class_of(from, mesh.cuts), class_of(to, mesh.cuts));
         const std::int64_t moved = tiling::elements_moved(mesh, {shape, {}}, from, to);
         EXPECT_LE(least, moved) << tiling::to_string(from) << " -> " << tiling::to_string(to);

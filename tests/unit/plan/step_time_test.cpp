@@ -6,7 +6,7 @@
 #include "support/random_graph.hpp"
 #include "support/small_machine.hpp"
 #include "tiling/redistribution.hpp"
-#include "unit/plan/tiny_graphs.hpp"
+#include "unit/plan/random_tiling.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,16 +17,6 @@ namespace {
 
 using tiling::Mesh;
 using tiling::Tiling;
-
-Tiling random_tiling(std::mt19937& random, const Shape& shape, const Mesh& mesh, bool partial) {
-  Tiling tiling;
-  for (std::size_t cut = 0; cut < mesh.cuts.size(); ++cut) {
-    const auto pick = static_cast<int>(random() % (shape.size() + (partial ? 2 : 1)));
-    const int dims = static_cast<int>(shape.size());
-    tiling.push_back(pick < dims ? tiling::split(pick) : pick == dims ? tiling::replicate() : tiling::partial());
-  }
-  return tiling::normalise(tiling, shape, mesh);
-}
 
 /// Hosts of one cut, of two, and such that a cut is half inside and half between them.
 TEST(StepTime, no_move_takes_less_than_its_class) {
@@ -40,8 +30,9 @@ TEST(StepTime, no_move_takes_less_than_its_class) {
           const LeastTime least(setting);
           const std::vector<int> alike = alike_cuts(setting);
           graph::Tensor tensor{.shape = shape, .units = Shape(shape.size(), 1)};
-          const Tiling from = random_tiling(random, shape, mesh, trial % 2 == 0),
-                       to = random_tiling(random, shape, mesh, false);
+          const Tiling from = test::random_tiling(random, shape, mesh, trial % 2 == 0);
+          Tiling to = test::random_tiling(random, shape, mesh, false);
+          if (trial % 3 == 0) to = test::with_halos(random, std::move(to), shape, mesh);
           const Tiling from_class = class_of(from, alike), to_class = class_of(to, alike);
           const std::int64_t bound = least.moving(tensor, from_class, to_class),
                              time = moving_time(setting, tensor, from, to);
