@@ -103,6 +103,18 @@ std::string_view to_string(Phase phase) {
   throw Bug("unknown Phase");
 }
 
+std::string_view to_string(Recompute recompute) {
+  switch (recompute) {
+  case Recompute::none:
+    return "none";
+  case Recompute::cheap:
+    return "cheap";
+  case Recompute::segments:
+    return "segments";
+  }
+  throw Bug("unknown Recompute");
+}
+
 std::string to_string(const Graph& graph) {
   std::string text = fmt::format("graph {} {}\n", graph.name, to_string(graph.precision));
   for (const Layer& layer : graph.layers) text += fmt::format("layer {}: {}\n", layer.name, layer.op);

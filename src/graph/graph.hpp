@@ -113,6 +113,14 @@ struct Layer {
   bool frozen = false;                ///< its parameters stay as they are
 };
 
+/// Which results of forward nodes are computed a second time for backward nodes instead of kept.
+enum class Recompute : std::uint8_t {
+  none,
+  cheap,    ///< what takes little time: all but convolutions and products
+  segments, ///< all but what crosses from one segment of nodes to the next
+};
+std::string_view to_string(Recompute recompute);
+
 struct Graph {
   std::string name;
   DType precision = DType::f32; ///< of everything but labels
@@ -122,6 +130,7 @@ struct Graph {
   /// Parts of the batch worked off one after the other, each by nodes of its own: those of parts but the first have
   /// that one's node as their twin. Metrics of the first part come first, then the same of the second, ….
   std::int64_t microbatches = 1;
+  Recompute recompute = Recompute::none;
   std::vector<TensorId> metrics; ///< read by the host after each step: loss first, then correct; gradient_norm last
   /// Metrics that validation does not compute: the losses of auxiliary heads, and their sum with the main one.
   std::vector<TensorId> only_in_training;

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/microbatches.hpp"
+#include "ops/recompute.hpp"
 #include "ops/updates.hpp"
 
 #include <fmt/format.h>
@@ -142,6 +143,7 @@ void add_backward_and_update(Graph& graph, const Optimizer& optimizer) {
       if (graph.tensors[t].role == Role::parameter && backward.wanted(t) && --readers[t] == 0)
         complete(t, backward.gradient_of(t));
   }
+  recompute_activations(graph);
   repeat_parts(graph, first_part, [&](const ParameterGradient& g) { updates.add(g.parameter, g.gradient); });
   updates.finish();
 }

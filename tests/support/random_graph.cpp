@@ -35,6 +35,8 @@ public:
     losses(x);
     vary_layers();
     if (chance(20) && !has_statistics()) graph_.microbatches = between(2, 3);
+    const std::uint64_t kind = philox::bits({seed_, 0x72656370, 0}, 0) % 6; // none for most
+    graph_.recompute = options_.recompute.value_or(static_cast<graph::Recompute>(kind < 3 ? kind : 0));
     ops::add_backward_and_update(graph_, optimizer());
     return std::move(graph_);
   }
