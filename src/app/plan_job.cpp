@@ -4,6 +4,7 @@
 #include "config/table.hpp"
 #include "frontend/training.hpp"
 #include "plan/plan_file.hpp"
+#include "plan/savings.hpp"
 #include "plan/words.hpp"
 #include "program/memory.hpp"
 
@@ -24,10 +25,26 @@ Job read(const Common& common, std::int64_t times) {
   config::Table root = read_table(common);
   if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
   Job job;
+  job.root = root;
   job.config = config::read_run_config(root);
   job.graph = frontend::build_training_graph(root, job.config);
   root.report_unread();
   return job;
+}
+
+/// What the configuration says of savings.
+plan::Savings given(const Job& job) {
+  return {job.config.train.microbatches, frontend::recompute_of(job.config.train)};
+}
+
+graph::Graph build(const Job& job, const plan::Savings& savings) {
+  return frontend::build_training_graph(
+      *job.root, frontend::with_savings(job.config, savings.microbatches, savings.recompute.value()));
+}
+
+void adopt(Job& job, graph::Graph graph) {
+  job.graph = std::move(graph);
+  job.config = frontend::with_savings(std::move(job.config), job.graph.microbatches, job.graph.recompute);
 }
 
 void set_machine(Job& job, const machine::Machine* machine) {
@@ -73,14 +90,26 @@ plan::Options options_of(const Job& job) {
           .pins_where = parallel.pins_where,
           .machine = timed(job),
           .memory = parallel.memory,
-          .peak = [&job](const plan::Plan& plan) { return program::peak_bytes(job.graph, plan); },
+          .peak = program::peak_bytes,
           .memory_where = parallel.memory_where};
 }
 
-plan::Plan choose(const Job& job) {
+void prepare_for(Job& job, const std::string& text, const std::string& file) {
+  adopt(job, build(job, plan::planned_savings(text, file, given(job))));
+}
+
+plan::Plan choose(Job& job) {
   const std::string& file = job.config.parallel.plan;
-  if (file.empty()) return plan::make_plan(job.graph, job.mesh, options_of(job));
-  plan::Plan plan = plan::parse_plan(config::read_file(file), file, job.graph, job.mesh);
+  if (file.empty()) {
+    plan::Planned planned = plan::make_plan_with(
+        given(job), job.config.data.batch, [&](const plan::Savings& savings) { return build(job, savings); }, job.mesh,
+        options_of(job));
+    adopt(job, std::move(planned.graph));
+    return std::move(planned.plan);
+  }
+  const std::string text = config::read_file(file);
+  prepare_for(job, text, file);
+  plan::Plan plan = plan::parse_plan(text, file, job.graph, job.mesh);
   const config::ParallelOptions& parallel = job.config.parallel;
   const std::int64_t needed = parallel.memory == 0 ? 0 : program::peak_bytes(job.graph, plan);
   if (needed > parallel.memory)

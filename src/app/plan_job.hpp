@@ -17,6 +17,7 @@
 namespace soybean::app {
 
 struct Job {
+  std::optional<config::Table> root; ///< the model file
   config::RunConfig config;
   graph::Graph graph;
   tiling::Mesh mesh;
@@ -39,8 +40,11 @@ Job read_job(const Common& common, const tiling::Mesh& mesh, const machine::Mach
 /// How the run's plan is made, where it is not read from a file.
 plan::Options options_of(const Job& job);
 
-/// The plan a run would take.
-plan::Plan choose(const Job& job);
+/// The plan a run would take; the job's graph and configuration become those it is of.
+plan::Plan choose(Job& job);
+
+/// The same for the graph a plan file is for, without its plan.
+void prepare_for(Job& job, const std::string& text, const std::string& file);
 
 /// That of a named strategy; the chosen one where it is of that strategy.
 plan::Plan named_plan(const Job& job, const plan::Plan& chosen, const std::string& strategy);

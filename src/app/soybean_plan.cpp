@@ -75,7 +75,7 @@ struct Chosen {
   double seconds; ///< that planning took
 };
 
-Chosen choose_timed(const Job& job) {
+Chosen choose_timed(Job& job) {
   const auto begin = std::chrono::steady_clock::now();
   plan::Plan plan = app::choose(job);
   return {std::move(plan), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
@@ -119,13 +119,14 @@ void print_difference(const CommandLine& line) {
          "or "
          "orders of cuts have nothing in common",
          to_string(mesh), a, to_string(other), b);
-  const Job job = app::read_job(line.common, mesh, nullptr);
+  Job job = app::read_job(line.common, mesh, nullptr);
+  app::prepare_for(job, text_a, a);
   const plan::Plan plan_a = plan::parse_plan(text_a, a, job.graph, mesh),
                    plan_b = plan::parse_plan(text_b, b, job.graph, mesh);
   fmt::print("{}", plan::difference(job.graph, {a, plan_a}, {b, plan_b}));
 }
 
-explain::SweepPoint sweep_point(const Job& job, int ranks) {
+explain::SweepPoint sweep_point(Job job, int ranks) {
   const Chosen chosen = choose_timed(job);
   explain::SweepPoint point{.ranks = ranks,
                             .batch = job.config.data.batch,
@@ -210,12 +211,12 @@ void write_page(const CommandLine& line, const Job& job, const machine::Machine*
 }
 
 void plan_once(const CommandLine& line, const machine::Machine* machine) {
-  const Job job = app::read_job(line.common, line.ranks, machine);
-  const explain::Subject subject = job.subject();
+  Job job = app::read_job(line.common, line.ranks, machine);
   program::check_passes(job.config.parallel.skip_passes);
   if (!line.report.empty()) static_cast<void>(page_counts(line, job, machine)); // refuses before any work
   const int layer = line.why.empty() ? graph::none : explain::find_layer(job.graph, line.why);
   Chosen chosen = choose_timed(job);
+  const explain::Subject subject = job.subject();
   if (!line.plan_out.empty()) write_file("--plan-out", line.plan_out, plan::plan_text(job.graph, chosen.plan));
   const Costed costed = cost(subject, std::move(chosen.plan));
   if (layer != graph::none) return fmt::print("{}", explain::why(subject, costed, layer, app::options_of(job)));

@@ -108,7 +108,7 @@ RunConfig read_run_config(const Table& root) {
   config.model_name = model_name(root.table("model"));
   config.data = read_data(root.table("data"));
   config.train = read_train(root.table("train"));
-  if (config.data.batch % config.train.microbatches != 0)
+  if (config.train.microbatches > 0 && config.data.batch % config.train.microbatches != 0)
     root.table("train").reject("microbatches", fmt::format("a divisor of data.batch, {}", config.data.batch));
   config.parallel = read_parallel(root.table("parallel"));
   config.machine = read_machine(root.table("machine"));

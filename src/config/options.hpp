@@ -46,9 +46,11 @@ struct TrainOptions {
   std::int64_t epochs = 0, steps = 0; ///< exactly one is > 0
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
-  std::int64_t microbatches = 1; ///< a divisor of the batch: so many parts of it are worked off one after the other
-  double clip_norm = 0;          ///< of all gradients together; 0: they are not clipped
-  double ema = 0;                ///< decay of the moving average of weights; 0: none is kept
+  /// A divisor of the batch: so many parts of it are worked off one after the other. 0: as planning chooses.
+  std::int64_t microbatches = 0;
+  std::string recompute = "auto"; ///< "none", "cheap", "segments" (graph::Recompute), or as planning chooses
+  double clip_norm = 0;           ///< of all gradients together; 0: they are not clipped
+  double ema = 0;                 ///< decay of the moving average of weights; 0: none is kept
   DType precision = DType::f32;
   bool tf32 = false; ///< precision "tf32": f32, but factors of products rounded to TF32
   std::uint64_t seed = 1;

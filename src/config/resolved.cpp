@@ -149,7 +149,11 @@ Section train_section(const TrainOptions& train) {
   if (train.steps) section.add("steps", train.steps);
   section.add("optimizer", optimizer_section(train.optimizer));
   section.add("schedule", schedule_section(train.schedule));
-  section.add("microbatches", train.microbatches);
+  if (train.microbatches > 0)
+    section.add("microbatches", train.microbatches);
+  else
+    section.add("microbatches", std::string("auto"));
+  section.add("recompute", train.recompute);
   section.add("clip_norm", train.clip_norm).add("ema", train.ema);
   section.add("precision", train.tf32 ? std::string("tf32") : std::string(to_string(train.precision)));
   section.add("seed", static_cast<std::int64_t>(train.seed));

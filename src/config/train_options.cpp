@@ -148,7 +148,7 @@ ScheduleOptions read_schedule(const Table& table, double lr) {
 
 TrainOptions read_train(const Table& table) {
   table.known({"epochs", "steps", "optimizer", "schedule", "clip_norm", "ema", "precision", "seed", "validate_every",
-               "log_every", "best_by", "patience", "init_from", "microbatches"});
+               "log_every", "best_by", "patience", "init_from", "microbatches", "recompute"});
   TrainOptions options;
   const std::string_view length = one_of(table, "epochs", "steps");
   if (length.empty()) table.reject("epochs", "a number of epochs, or of steps");
@@ -158,7 +158,11 @@ TrainOptions read_train(const Table& table) {
     options.steps = table.integer("steps", required, {.low = 1, .high = largest / 2});
   options.optimizer = read_optimizer(table.table("optimizer"));
   options.schedule = read_schedule(table.table("schedule"), options.optimizer.lr);
-  options.microbatches = table.integer("microbatches", options.microbatches, from_one);
+  if (table.is_text("microbatches"))
+    static_cast<void>(table.word("microbatches", required, {.now = {"auto"}}));
+  else if (table.has("microbatches"))
+    options.microbatches = table.integer("microbatches", required, from_one);
+  options.recompute = table.word("recompute", options.recompute, {.now = {"auto", "none", "cheap", "segments"}});
   options.clip_norm = real_at_least(table, "clip_norm", options.clip_norm, 0);
   options.ema = fraction(table, "ema", options.ema);
   const std::string precision =

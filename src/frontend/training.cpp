@@ -51,15 +51,32 @@ std::string place_of(const std::string& error, const config::Table& root,
 
 } // namespace
 
+std::optional<graph::Recompute> recompute_of(const config::TrainOptions& options) {
+  for (const graph::Recompute recompute : {graph::Recompute::none, graph::Recompute::cheap, graph::Recompute::segments})
+    if (options.recompute == graph::to_string(recompute)) return recompute;
+  return std::nullopt;
+}
+
+config::RunConfig with_savings(config::RunConfig config, std::int64_t microbatches, graph::Recompute recompute) {
+  config.train.microbatches = microbatches;
+  config.train.recompute = graph::to_string(recompute);
+  return config;
+}
+
 std::string shapes_note(const graph::Graph& graph) {
-  if (graph.microbatches == 1) return "";
-  return fmt::format("shapes are those of a microbatch, one of the {} that a batch is worked off in; bytes those of a "
-                     "step\n",
-                     graph.microbatches);
+  std::string note;
+  if (graph.microbatches > 1)
+    note = fmt::format("shapes are those of a microbatch, one of the {} that a batch is worked off in; bytes those of "
+                       "a step\n",
+                       graph.microbatches);
+  if (graph.recompute != graph::Recompute::none)
+    note += fmt::format("what the forward pass computes is computed again where backward needs it ({})\n",
+                        graph::to_string(graph.recompute));
+  return note;
 }
 
 graph::Graph build_training_graph(const config::Table& root, const config::RunConfig& config) {
-  const std::int64_t parts = config.train.microbatches;
+  const std::int64_t parts = std::max<std::int64_t>(config.train.microbatches, 1);
   const std::vector<config::AugmentStep>& steps = config.data.augment;
   const bool mixed = std::any_of(steps.begin(), steps.end(), config::mixes);
   std::map<std::string, std::string> places;
@@ -67,6 +84,7 @@ graph::Graph build_training_graph(const config::Table& root, const config::RunCo
                                    config.train.seed, mixed, &places);
   if (mixed) check_mixed(root.table("data"), config, graph);
   graph.microbatches = parts;
+  graph.recompute = recompute_of(config.train).value_or(graph::Recompute::none);
   try {
     ops::add_backward_and_update(graph, optimizer(config.train));
   } catch (const Error& error) {

@@ -1,6 +1,5 @@
 #include "plan/memory_limit.hpp"
 
-#include "base/error.hpp"
 #include "plan/words.hpp"
 
 #include <fmt/format.h>
@@ -24,16 +23,20 @@ public:
   Found run() {
     Found cheapest = plan_();
     if (!cheapest.found || peak(cheapest) <= options_.memory) return cheapest;
+    if (options_.most_price > 0 && cheapest.plan.price() >= options_.most_price) return {};
     const std::int64_t bound = cheapest.bound, price = cheapest.plan.price();
     // A charge of 1: all that is held costs as much as all that is moved.
     const double unit = static_cast<double>(std::max<std::int64_t>(price, 1)) /
                         static_cast<double>(std::max<std::int64_t>(cheapest.plan.held_bytes, 1));
-    double below = 0, above = 0; // charges that do not do, and do
-    for (double charge = 1.0 / 64; charge <= 4096 && above == 0; charge *= 4)
-      (try_charge(charge * unit) ? above : below) = charge;
+    constexpr double most = 4096;
+    try_charge(most * unit);
     for (Found& other : others_())
       if (other.found) take(std::move(other));
-    if (!best_.found) refuse();
+    if (!best_.found && is_far()) return {};
+    double below = 0, above = 0; // charges that do not do, and do
+    for (double charge = 1.0 / 64; charge <= most && above == 0; charge *= 4)
+      (try_charge(charge * unit) ? above : below) = charge;
+    if (!best_.found) return {};
     constexpr int halvings = 4;
     for (int i = 0; i < halvings && above > 0; ++i) {
       const double charge = below == 0 ? above / 4 : std::sqrt(below * above);
@@ -44,15 +47,21 @@ public:
     return std::move(best_);
   }
 
+  std::int64_t least() const { return least_; }
+  Shortfall shortfall() const { return {least_, largest()}; }
+
 private:
   std::int64_t peak(const Found& found) {
-    const std::int64_t bytes = options_.peak(found.plan);
+    const std::int64_t bytes = options_.peak(*setting_.model.graph, found.plan);
     if (least_ == 0 || bytes < least_) {
       least_ = bytes;
       leanest_ = found.plan;
     }
     return bytes;
   }
+
+  /// Whether nothing in between will fit where neither the cheapest nor the leanest does.
+  bool is_far() const { return static_cast<double>(least_) > 1.25 * static_cast<double>(options_.memory); }
 
   /// Whether the best plan under that charge fits.
   bool try_charge(double per_byte) {
@@ -70,7 +79,8 @@ private:
     return true;
   }
 
-  [[noreturn]] void refuse() const {
+  /// "1.20 GB of 'a', 3.00 MB of 'b'": what takes most under the leanest plan.
+  std::string largest() const {
     constexpr std::size_t named = 3;
     const graph::Graph& graph = *setting_.model.graph;
     std::vector<std::pair<std::int64_t, std::string>> held;
@@ -82,10 +92,7 @@ private:
     std::vector<std::string> largest;
     for (std::size_t i = 0; i < std::min(named, held.size()); ++i)
       largest.push_back(fmt::format("{} of '{}'", bytes_text(held[i].first), held[i].second));
-    fail("{}, got {} for a rank expected at least {}, what the leanest plan found takes ({} among it). take more "
-         "ranks, a "
-         "smaller data.batch or more train.microbatches",
-         options_.memory_where, bytes_text(options_.memory), bytes_text(least_), fmt::join(largest, ", "));
+    return fmt::format("{}", fmt::join(largest, ", "));
   }
 
   const Setting& setting_;
@@ -100,8 +107,12 @@ private:
 } // namespace
 
 Found within_memory(const Setting& setting, const Options& options, const std::function<Found()>& plan,
-                    const std::function<std::vector<Found>()>& others) {
-  return options.memory == 0 ? plan() : Fitting(setting, options, plan, others).run();
+                    const std::function<std::vector<Found>()>& others, Shortfall& shortfall) {
+  if (options.memory == 0) return plan();
+  Fitting fitting(setting, options, plan, others);
+  Found found = fitting.run();
+  if (!found.found && fitting.least() > 0) shortfall = fitting.shortfall();
+  return found;
 }
 
 } // namespace soybean::plan

@@ -48,6 +48,8 @@ std::string shapes_hash(const Graph& graph) {
 
 Json key_of(const Graph& graph, const tiling::Mesh& mesh) {
   return {{"format", format_version},
+          {"microbatches", graph.microbatches},
+          {"recompute", std::string(graph::to_string(graph.recompute))},
           {"model", model_hash(graph)},
           {"shapes", shapes_hash(graph)},
           {"precision", std::string(soybean::to_string(graph.precision))},
@@ -57,6 +59,8 @@ Json key_of(const Graph& graph, const tiling::Mesh& mesh) {
 /// What a stale part of the key means.
 std::string_view stale_hint(std::string_view part) {
   if (part == "format") return "The file was written by another version of SoyBean";
+  if (part == "microbatches") return "The plan is for another train.microbatches";
+  if (part == "recompute") return "The plan is for another train.recompute";
   if (part == "model") return "The plan is for another model: its layers or how they are connected have changed";
   if (part == "shapes") return "The plan is for other sizes: the batch or a layer's size has changed";
   if (part == "precision") return "The plan is for another precision";
@@ -200,6 +204,8 @@ private:
     expect(key, "\"key\"", Json::value_t::object);
     const Json wanted = key_of(graph_, plan_.mesh);
     for (const auto& expected : wanted.items()) {
+      const bool is_savings = expected.key() == "microbatches" || expected.key() == "recompute";
+      if (is_savings && !key.contains(expected.key())) continue; // of older files the hash tells
       const Json& got = member(key, expected.key());
       expect(got, fmt::format("\"key\".\"{}\"", expected.key()),
              expected.value().is_string() ? Json::value_t::string : Json::value_t::number_integer);
@@ -348,6 +354,21 @@ tiling::Mesh planned_mesh(const std::string& text, const std::string& file) {
   if (!found)
     fail("{}: key \"mesh\" of the plan, got {} expected the parts of each cut, such as \"2x2x2\".", file, mesh.dump());
   return *found;
+}
+
+Savings planned_savings(const std::string& text, const std::string& file, const Savings& given) {
+  const Json root = parse_json(text, file);
+  const Json key = root.is_object() ? root.value("key", Json::object()) : Json::object();
+  Savings savings{1, graph::Recompute::none};
+  if (key.is_object()) { // what is wrong with it is said where it is read
+    const Json parts = key.value("microbatches", Json(1)), kind = key.value("recompute", Json("none"));
+    if (parts.is_number_integer()) savings.microbatches = std::max<std::int64_t>(parts.get<std::int64_t>(), 1);
+    for (const graph::Recompute recompute : {graph::Recompute::cheap, graph::Recompute::segments})
+      if (kind == Json(std::string(graph::to_string(recompute)))) savings.recompute = recompute;
+  }
+  if (given.microbatches > 0) savings.microbatches = given.microbatches;
+  if (given.recompute) savings.recompute = given.recompute;
+  return savings;
 }
 
 } // namespace soybean::plan

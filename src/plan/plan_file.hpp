@@ -3,6 +3,7 @@
 // mesh and precision. Hides the JSON library. Called by the programs and src/train.
 #include "graph/graph.hpp"
 #include "plan/plan.hpp"
+#include "plan/savings.hpp"
 
 #include <string>
 
@@ -17,6 +18,9 @@ std::string plan_text(const graph::Graph& graph, const Plan& plan);
 /// Throws Error for text that is not a plan (naming line, key, node or tensor), for a stale one (naming what differs),
 /// and for one that is not legal (naming node or tensor).
 Plan parse_plan(const std::string& text, const std::string& file, const graph::Graph& graph, const tiling::Mesh& mesh);
+
+/// The savings a plan file is for, where `given` leaves them open. Throws Error for text that is not JSON.
+Savings planned_savings(const std::string& text, const std::string& file, const Savings& given);
 
 /// The mesh a plan file is for. Throws Error for text that is not a plan.
 tiling::Mesh planned_mesh(const std::string& text, const std::string& file);

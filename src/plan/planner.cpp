@@ -7,6 +7,7 @@
 #include "plan/joint.hpp"
 #include "plan/memory_limit.hpp"
 #include "plan/pins.hpp"
+#include "plan/words.hpp"
 
 #include <fmt/ranges.h>
 
@@ -100,7 +101,8 @@ const std::vector<std::string>& strategies() {
   return names;
 }
 
-Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& options) {
+std::optional<Plan> find_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& options,
+                              Shortfall& shortfall) {
   const std::vector<std::string>& known = strategies();
   if (std::find(known.begin(), known.end(), options.strategy) == known.end())
     fail("parallel.strategy: name of a strategy, got \"{}\" expected {}. {}", options.strategy, fmt::join(known, ", "),
@@ -117,7 +119,8 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
         std::map<std::string, std::int64_t> charged; // prices that nobody asks for
         return automatic(setting, costs.per_held_byte() > 0 ? charged : others);
       },
-      [&] { return options.strategy == "auto" ? all_named(setting) : std::vector<Found>(); });
+      [&] { return options.strategy == "auto" ? all_named(setting) : std::vector<Found>(); }, shortfall);
+  if (!result.found && shortfall.least > 0) return std::nullopt;
   if (!result.found) fail_pins(options);
   if (options.pins.empty()) result.plan.others = std::move(others);
   if (options.strategy == "auto") {
@@ -125,7 +128,19 @@ Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& opti
     result.plan.status = result.optimal ? Status::optimal : Status::bounded;
     result.plan.gap = result.optimal ? 0 : (static_cast<double>(result.plan.price()) - bound) / bound;
   }
-  return result.plan;
+  return std::move(result.plan);
+}
+
+Plan make_plan(const Graph& graph, const tiling::Mesh& mesh, const Options& options) {
+  Shortfall shortfall;
+  std::optional<Plan> plan = find_plan(graph, mesh, options, shortfall);
+  if (!plan) refuse_memory(options, shortfall, "", "more ranks, a smaller data.batch or more train.microbatches");
+  return std::move(*plan);
+}
+
+void refuse_memory(const Options& options, const Shortfall& shortfall, std::string_view tried, std::string_view hint) {
+  fail("{}, got {} for a rank expected at least {}, what the leanest plan found takes{} ({} among it). take {}",
+       options.memory_where, bytes_text(options.memory), bytes_text(shortfall.least), tried, shortfall.largest, hint);
 }
 
 } // namespace soybean::plan

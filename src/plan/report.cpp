@@ -2,6 +2,7 @@
 
 #include "ops/operator.hpp"
 #include "plan/planner.hpp"
+#include "plan/savings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,6 +56,7 @@ std::string headline(const Graph& graph, const Plan& plan, bool pinned) {
                                      ? fmt::format(", {} per step", price_text(plan.objective, plan.price()))
                                      : " per step");
   if (const std::string status = status_text(plan); !status.empty()) text += ", " + status;
+  text += savings_text(graph);
   if (ranks > 1)
     for (const std::string strategy : {"data", "model"})
       if (const std::string other = plan.strategy == strategy ? "" : beside(graph, plan, strategy); !other.empty())
@@ -99,10 +101,15 @@ std::string comparison(const std::vector<Compared>& plans, bool pinned) {
 
 std::string to_json(const Graph& graph, const JsonReport& report) {
   const Plan& first = report.plans.at(0).plan;
-  Json json = {
-      {"model", graph.name},           {"ranks", tiling::ranks(first.mesh)},          {"batch", report.batch},
-      {"objective", report.objective}, {"planning_seconds", report.planning_seconds}, {"strategies", Json::object()},
-      {"tensors", Json::array()}};
+  Json json = {{"model", graph.name},
+               {"ranks", tiling::ranks(first.mesh)},
+               {"batch", report.batch},
+               {"objective", report.objective},
+               {"planning_seconds", report.planning_seconds},
+               {"microbatches", graph.microbatches},
+               {"recompute", std::string(graph::to_string(graph.recompute))},
+               {"strategies", Json::object()},
+               {"tensors", Json::array()}};
   for (const Compared& compared : report.plans) {
     const Plan& plan = compared.plan;
     Json& entry = json["strategies"][plan.strategy];

@@ -5,6 +5,7 @@
 #include "ops/losses.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/planner.hpp"
+#include "plan/savings.hpp"
 #include "program/memory.hpp"
 #include "tiling/mesh.hpp"
 #include "train/on_root.hpp"
@@ -44,15 +45,25 @@ std::optional<machine::Machine> read_machine(const config::MachineOptions& optio
   return machine;
 }
 
-plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::string& plan_text) {
+/// The graph with the savings that come with the plan, and the plan.
+plan::Planned choose_plan(const Job& job, const tiling::Mesh& mesh, const std::string& plan_text) {
   const config::ParallelOptions& parallel = job.config.parallel;
-  if (!parallel.plan.empty()) return plan::parse_plan(plan_text, parallel.plan, job.graph, mesh);
+  const plan::Savings given{job.config.train.microbatches, frontend::recompute_of(job.config.train)};
+  const auto build = [&](const plan::Savings& savings) {
+    return frontend::build_training_graph(
+        *job.root, frontend::with_savings(job.config, savings.microbatches, savings.recompute.value()));
+  };
+  if (!parallel.plan.empty()) {
+    graph::Graph graph = build(plan::planned_savings(plan_text, parallel.plan, given));
+    plan::Plan plan = plan::parse_plan(plan_text, parallel.plan, graph, mesh);
+    return {std::move(graph), std::move(plan)};
+  }
   plan::Options options;
   options.strategy = parallel.strategy;
   options.pins = parallel.pins;
   options.pins_where = parallel.pins_where;
   options.memory = parallel.memory;
-  options.peak = [&](const plan::Plan& plan) { return program::peak_bytes(job.graph, plan); };
+  options.peak = program::peak_bytes;
   options.memory_where = parallel.memory_where;
   std::optional<machine::Setting> setting;
   if (parallel.objective == "time" && job.machine) {
@@ -60,12 +71,12 @@ plan::Plan choose_plan(const Job& job, const tiling::Mesh& mesh, const std::stri
     setting = machine::make_setting(*job.machine, mesh, machine::precision_of(train.precision, train.tf32));
     options.machine = &*setting;
   }
-  return plan::make_plan(job.graph, mesh, options);
+  return plan::make_plan_with(given, job.config.data.batch, build, mesh, options);
 }
 
-plan::Plan recosted(const graph::Graph& graph, plan::Plan plan) {
+plan::Planned recosted(const graph::Graph& graph, plan::Plan plan) {
   plan::evaluate(graph, plan);
-  return plan;
+  return {graph, std::move(plan)};
 }
 
 std::vector<program::Program> lower_both(const graph::Graph& graph, const plan::Plan& plan,
@@ -122,7 +133,7 @@ Job read_job(const Request& request, comm::Comm& comm) {
     job.config = config::read_run_config(root);
     job.graph = frontend::build_training_graph(root, job.config);
     root.report_unread();
-    job.resolved = config::resolved_toml(job.config, root);
+    job.root = root;
   });
   job.machine = read_machine(job.config.machine, request, comm);
   job.reader = open(job, comm);
@@ -136,8 +147,12 @@ void plan_job(Job& job, comm::Comm& comm, const std::vector<int>& ranks_per_host
     plan_text = text_from_root(comm, [&] { return config::read_file(job.config.parallel.plan); });
   on_all_ranks([&] {
     const auto begin = std::chrono::steady_clock::now();
-    job.plan =
+    plan::Planned planned =
         given ? recosted(job.graph, *given) : choose_plan(job, choose_mesh(job.config, ranks_per_host), plan_text);
+    job.graph = std::move(planned.graph);
+    job.plan = std::move(planned.plan);
+    job.config = frontend::with_savings(std::move(job.config), job.graph.microbatches, job.graph.recompute);
+    job.resolved = config::resolved_toml(job.config, *job.root);
     job.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     plan::verify(job.graph, job.plan);
     job.programs = lower_both(job.graph, job.plan, job.config.parallel.skip_passes);

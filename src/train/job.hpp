@@ -3,6 +3,7 @@
 // file by `read_job`, then `plan_job`; nothing here touches the run's folder or the data's samples.
 #include "comm/comm.hpp"
 #include "config/options.hpp"
+#include "config/table.hpp"
 #include "data/reader.hpp"
 #include "graph/graph.hpp"
 #include "machine/machine.hpp"
@@ -26,7 +27,8 @@ struct Request {
 
 struct Job {
   config::RunConfig config;
-  std::string resolved;                    ///< the whole configuration as TOML
+  std::optional<config::Table> root;       ///< the model file
+  std::string resolved;                    ///< the whole configuration as TOML, once there is a plan
   graph::Graph graph;                      ///< forward, backward and update
   std::optional<machine::Machine> machine; ///< where there is one
   plan::Plan plan;

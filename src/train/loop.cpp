@@ -268,6 +268,8 @@ LoopResult Loop::run() {
   summary.peak_memory = peak_memory_;
   summary.ranks = comm_.size();
   summary.strategy = job_.plan.strategy;
+  summary.microbatches = job_.graph.microbatches;
+  summary.recompute = graph::to_string(job_.graph.recompute);
   return result_;
 }
 

@@ -108,6 +108,8 @@ std::string to_json(const Summary& s) {
   json["peak_memory"] = s.peak_memory;
   json["ranks"] = s.ranks;
   json["strategy"] = s.strategy;
+  json["microbatches"] = s.microbatches;
+  json["recompute"] = s.recompute;
   return json.dump(2) + "\n";
 }
 

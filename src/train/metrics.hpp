@@ -52,6 +52,8 @@ struct Summary {
   std::int64_t peak_memory = 0;
   int ranks = 1;
   std::string strategy;
+  std::int64_t microbatches = 1;
+  std::string recompute = "none";
 };
 
 /// What --eval leaves in evaluation.json.

@@ -47,7 +47,11 @@ void print_result(const comm::Comm& comm, const std::string& text) {
 Job with_precision(const RunRequest& request, comm::Comm& comm, const std::vector<int>& ranks_per_host, const Job& job,
                    const std::string& precision) {
   Request other = request.job;
-  other.overrides.push_back("train.precision=\"" + precision + "\"");
+  const config::TrainOptions& chosen = job.config.train;
+  for (const std::string& assignment :
+       {"train.precision=\"" + precision + "\"", fmt::format("train.microbatches={}", chosen.microbatches),
+        "train.recompute=\"" + chosen.recompute + "\""})
+    other.overrides.push_back(assignment);
   return make_job(other, comm, ranks_per_host, job.config.parallel.plan.empty() ? nullptr : &job.plan);
 }
 

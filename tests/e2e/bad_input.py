@@ -120,6 +120,10 @@ class BadInput(Case):
             "checkpoint without =": (["--resume", "nowhere.h5"], ['argument, got "nowhere.h5" expected', "--resume=PATH"]),
             "microbatches do not fit": (["--set", "train.microbatches=7"],
                                         ["train.microbatches, got 7", "a divisor of data.batch"]),
+            "microbatches of no number": (["--set", "train.microbatches=some"],
+                                          ['train.microbatches, got "some"', "expected auto"]),
+            "unknown recomputation": (["--set", "train.recompute=segment"],
+                                      ['train.recompute, got "segment"', "auto, none, cheap, segments", "segments"]),
             "more than the memory": (["--set", "data.batch=1000000000"],
                                      [r"host \S+: memory, got [\d.]+ GB needed by its 2 ranks expected at most "
                                       r"[\d.]+ GB, all it has. use a smaller data.batch"]),

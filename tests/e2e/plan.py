@@ -39,7 +39,8 @@ class Plan(Case):
 
     def test_json_has_the_agreed_keys(self):
         report = self.json_of(INPUTS / "digits.toml", "--ranks", 3)
-        self.assertEqual(list(report), ["model", "ranks", "batch", "objective", "planning_seconds", "strategies", "tensors"])
+        self.assertEqual(list(report), ["model", "ranks", "batch", "objective", "planning_seconds", "microbatches", "recompute",
+                                       "strategies", "tensors"])
         self.assertEqual(list(report["strategies"]["auto"]), ["bytes", "seconds", "peak_memory", "status", "gap"])
         self.assertEqual(list(report["tensors"][0]), ["name", "shape", "role", "tiling", "bytes"])
         self.assertEqual(sum(t["bytes"] for t in report["tensors"]), report["strategies"]["auto"]["bytes"])

@@ -36,7 +36,7 @@ class Training(Case):
         self.assertEqual(
             list(summary),
             ["steps", "stopped_early", "final_loss", "validation", "samples_per_second", "bytes_planned_per_step",
-             "bytes_moved_per_step", "peak_memory", "ranks", "strategy"])
+             "bytes_moved_per_step", "peak_memory", "ranks", "strategy", "microbatches", "recompute"])
         self.assertEqual(summary["steps"], 12)
         self.assertEqual(summary["ranks"], 2)
         self.assertEqual(summary["bytes_planned_per_step"], summary["bytes_moved_per_step"])

@@ -542,6 +542,8 @@ TEST(RunConfig, RangesAndWords) {
        "train.patience, got 2 (integer) expected 0 with train.validate_every = 0. let there be validations before the "
        "end"},
       {"train.microbatches=0", "train.microbatches, got 0 (integer) expected at least 1"},
+      {"train.microbatches=few", "train.microbatches, got \"few\" (string) expected auto"},
+      {"train.recompute=all", "train.recompute, got \"all\" (string) expected one of auto, none, cheap, segments"},
       {"train.best_by=speed", "train.best_by, got \"speed\" (string) expected one of loss, accuracy"},
       {"train.init_from=\"\"", "train.init_from, got \"\" (string) expected the path of a checkpoint"},
       {"checkpoint={keep=0, best=true}",

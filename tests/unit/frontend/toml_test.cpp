@@ -270,6 +270,28 @@ TEST(BuildTrainingGraph, ShapesOfMicrobatchesAreSaidToBe) {
             "bytes those of a step\n");
   graph.microbatches = 1;
   EXPECT_EQ(frontend::shapes_note(graph), "");
+  graph.recompute = graph::Recompute::cheap;
+  EXPECT_EQ(frontend::shapes_note(graph),
+            "what the forward pass computes is computed again where backward needs it (cheap)\n");
+}
+
+TEST(BuildTrainingGraph, SavingsAreThoseOfTheConfiguration) {
+  const Table root =
+      Table::parse("[model]\ninput = [6]\nlayers = [{ op = \"dense\", units = 4, activation = \"tanh\" }, "
+                   "{ op = \"dropout\", rate = 0.5 }, { op = \"dense\", units = 4 }]\nloss = "
+                   "\"softmax_cross_entropy\"\n[data]\nsource = \"synthetic\"\nbatch = 4\n[train]\nsteps = 1\n",
+                   "m.toml");
+  const config::RunConfig open = config::read_run_config(root);
+  EXPECT_FALSE(frontend::recompute_of(open.train).has_value());
+  const graph::Graph plain = frontend::build_training_graph(root, open);
+  EXPECT_EQ(plain.microbatches, 1);
+  EXPECT_EQ(plain.recompute, graph::Recompute::none);
+  const config::RunConfig chosen = frontend::with_savings(open, 2, graph::Recompute::cheap);
+  EXPECT_EQ(frontend::recompute_of(chosen.train), graph::Recompute::cheap);
+  const graph::Graph graph = frontend::build_training_graph(root, chosen);
+  EXPECT_EQ(graph.microbatches, 2);
+  EXPECT_EQ(graph.recompute, graph::Recompute::cheap);
+  EXPECT_NE(graph::find_tensor(graph, "dropout_1:again:2"), graph::none);
 }
 
 TEST(BuildGraphErrors, MissingAndWrongKeys) {

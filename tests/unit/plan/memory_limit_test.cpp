@@ -12,7 +12,7 @@ namespace {
 
 using tiling::Mesh;
 
-std::int64_t held(const Plan& plan) {
+std::int64_t held(const graph::Graph&, const Plan& plan) {
   return plan.held_bytes;
 }
 
@@ -25,7 +25,7 @@ std::int64_t limit_between(std::int64_t leanest, std::int64_t cheapest) {
 std::int64_t leanest(const graph::Graph& graph, const Mesh& mesh, Options options) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   options.memory = 1;
-  options.peak = [&](const Plan& plan) {
+  options.peak = [&](const graph::Graph&, const Plan& plan) {
     least = std::min(least, plan.held_bytes);
     return plan.held_bytes;
   };

@@ -97,6 +97,28 @@ TEST(PlanFile, stale_ones_are_refused_naming_what_differs) {
          "p.json: key \"format\" of the plan, got 9 expected 1. The file was written by another version of SoyBean");
 }
 
+TEST(PlanFile, savings_are_remembered) {
+  graph::Graph graph = small();
+  graph.recompute = graph::Recompute::cheap; // what it says, whatever the nodes are
+  const std::string text = text_of(graph);
+  const auto of = [&](const std::string& file, const plan::Savings& given = {}) {
+    const plan::Savings savings = plan::planned_savings(file, "p.json", given);
+    return fmt::format("{} {}", savings.microbatches, to_string(savings.recompute.value()));
+  };
+  EXPECT_EQ(of(text), "1 cheap");
+  EXPECT_EQ(of(replaced(text, "\"microbatches\":1", "\"microbatches\":4")), "4 cheap");
+  EXPECT_EQ(of(text, {2, graph::Recompute::none}), "2 none");
+  EXPECT_EQ(of("{\"key\": {}}"), "1 none");
+  EXPECT_EQ(error_of(text, small()),
+            "p.json: key \"recompute\" of the plan, got \"cheap\" expected \"none\". The plan is for another "
+            "train.recompute; make the plan anew.");
+  EXPECT_EQ(error_of(replaced(text, "\"microbatches\":1", "\"microbatches\":4"), graph),
+            "p.json: key \"microbatches\" of the plan, got 4 expected 1. The plan is for another train.microbatches; "
+            "make the plan anew.");
+  const std::string before = replaced(text, "\"microbatches\":1,\"recompute\":\"cheap\",", "");
+  EXPECT_EQ(plan::parse_plan(before, "p.json", graph, mesh).stored.size(), graph.tensors.size());
+}
+
 TEST(PlanFile, damaged_ones_are_refused) {
   const graph::Graph graph = small();
   const std::string text = text_of(graph);
