@@ -34,7 +34,8 @@ public:
       if (other.found) take(std::move(other));
     if (!best_.found && is_far()) return {};
     double below = 0, above = 0; // charges that do not do, and do
-    for (double charge = 1.0 / 64; charge <= most && above == 0; charge *= 4)
+    const double factor = best_.found ? 4 : 16;
+    for (double charge = 1.0 / 64; charge <= most && above == 0; charge *= factor)
       (try_charge(charge * unit) ? above : below) = charge;
     if (!best_.found) return {};
     constexpr int halvings = 4;

@@ -48,13 +48,12 @@ std::optional<machine::Machine> read_machine(const config::MachineOptions& optio
 /// The graph with the savings that come with the plan, and the plan.
 plan::Planned choose_plan(const Job& job, const tiling::Mesh& mesh, const std::string& plan_text) {
   const config::ParallelOptions& parallel = job.config.parallel;
-  const plan::Savings given{job.config.train.microbatches, frontend::recompute_of(job.config.train)};
   const auto build = [&](const plan::Savings& savings) {
     return frontend::build_training_graph(
         *job.root, frontend::with_savings(job.config, savings.microbatches, savings.recompute.value()));
   };
   if (!parallel.plan.empty()) {
-    graph::Graph graph = build(plan::planned_savings(plan_text, parallel.plan, given));
+    graph::Graph graph = build(plan::planned_savings(plan_text, parallel.plan, job.savings));
     plan::Plan plan = plan::parse_plan(plan_text, parallel.plan, graph, mesh);
     return {std::move(graph), std::move(plan)};
   }
@@ -63,7 +62,9 @@ plan::Planned choose_plan(const Job& job, const tiling::Mesh& mesh, const std::s
   options.pins = parallel.pins;
   options.pins_where = parallel.pins_where;
   options.memory = parallel.memory;
-  options.peak = program::peak_bytes;
+  options.peak = [&](const graph::Graph& graph, const plan::Plan& plan) {
+    return program::peak_bytes(graph, plan) + job.scratch;
+  };
   options.memory_where = parallel.memory_where;
   std::optional<machine::Setting> setting;
   if (parallel.objective == "time" && job.machine) {
@@ -71,7 +72,7 @@ plan::Planned choose_plan(const Job& job, const tiling::Mesh& mesh, const std::s
     setting = machine::make_setting(*job.machine, mesh, machine::precision_of(train.precision, train.tf32));
     options.machine = &*setting;
   }
-  return plan::make_plan_with(given, job.config.data.batch, build, mesh, options);
+  return plan::make_plan_with(job.savings, job.config.data.batch, build, mesh, options);
 }
 
 plan::Planned recosted(const graph::Graph& graph, plan::Plan plan) {
@@ -134,6 +135,7 @@ Job read_job(const Request& request, comm::Comm& comm) {
     job.graph = frontend::build_training_graph(root, job.config);
     root.report_unread();
     job.root = root;
+    job.savings = {job.config.train.microbatches, frontend::recompute_of(job.config.train)};
   });
   job.machine = read_machine(job.config.machine, request, comm);
   job.reader = open(job, comm);

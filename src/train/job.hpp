@@ -8,6 +8,7 @@
 #include "graph/graph.hpp"
 #include "machine/machine.hpp"
 #include "plan/plan.hpp"
+#include "plan/savings.hpp"
 #include "program/program.hpp"
 #include "tiling/mesh.hpp"
 
@@ -29,9 +30,11 @@ struct Job {
   config::RunConfig config;
   std::optional<config::Table> root;       ///< the model file
   std::string resolved;                    ///< the whole configuration as TOML, once there is a plan
+  plan::Savings savings;                   ///< that the model file gives
   graph::Graph graph;                      ///< forward, backward and update
   std::optional<machine::Machine> machine; ///< where there is one
   plan::Plan plan;
+  std::int64_t scratch = 0; ///< bytes a rank takes beside program::peak_bytes, as far as they are known
   double planning_seconds = 0;
   std::vector<program::Program> programs; ///< [train_program], [evaluate_program]
   std::unique_ptr<data::Reader> reader;
@@ -44,8 +47,9 @@ constexpr int evaluate_program = 1;
 /// whatever else the run takes, before planning. Throws Error, the same on every rank.
 Job read_job(const Request& request, comm::Comm& comm);
 
-/// Chooses the plan and makes the programs. Throws Error, the same on every rank. `given`: a plan of the same model in
-/// another precision, whose tilings are used instead of a strategy or plan file.
+/// Chooses the plan and makes the programs; may be called again when more is known of scratch. Throws Error, the same
+/// on every rank. `given`: a plan of the same model in another precision, whose tilings are used instead of a strategy
+/// or plan file.
 void plan_job(Job& job, comm::Comm& comm, const std::vector<int>& ranks_per_host, const plan::Plan* given = nullptr);
 
 /// Both.

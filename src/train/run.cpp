@@ -5,6 +5,7 @@
 #include "plan/plan_file.hpp"
 #include "plan/report.hpp"
 #include "plan/words.hpp"
+#include "program/memory.hpp"
 #include "runtime/agreement.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/initialise.hpp"
@@ -22,6 +23,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -247,7 +249,21 @@ ExitCode end_at_once(const RunRequest& request, const Job& job, comm::Comm& comm
   return ExitCode::done;
 }
 
-/// A plan file may take more than is allowed, and kernels' scratch come on top of what planning knows of.
+/// Scratch of kernels and messages comes on top of what planning knows of: where a plan does not fit with it, plans
+/// again with that much less. Collective.
+void make_room(Job& job, comm::Comm& comm, const std::vector<int>& ranks_per_host, const device::Exec& exec) {
+  const config::ParallelOptions& parallel = job.config.parallel;
+  constexpr int tries = 3; // another plan may need more scratch
+  for (int i = 0; i < tries && parallel.memory > 0 && parallel.plan.empty(); ++i) {
+    const runtime::Context context{exec, comm, job.plan.mesh, comm.rank(), job.config.run.record_steps};
+    const std::int64_t needed = comm::max(comm, runtime::memory_bytes(job.graph, job.programs, context));
+    if (needed <= parallel.memory) return;
+    job.scratch = std::max(job.scratch, needed - program::peak_bytes(job.graph, job.plan));
+    plan_job(job, comm, ranks_per_host);
+  }
+}
+
+/// A plan file may take more than is allowed, and plans one after the other more scratch.
 void check_memory(const config::ParallelOptions& parallel, std::int64_t bytes, comm::Comm& comm) {
   const std::int64_t most = comm::max(comm, bytes);
   if (parallel.memory == 0 || most <= parallel.memory) return;
@@ -312,15 +328,17 @@ ExitCode run(const RunRequest& request) {
   comm = connect(job, hosts);
   if (request.verify) return run_verify(request, job, std::move(comm), hosts);
 
-  const std::string report =
-      plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()) + frontend::shapes_note(job.graph);
+  const auto report = [&] {
+    return plan::report(job.graph, job.plan, !job.config.parallel.pins.empty()) + frontend::shapes_note(job.graph);
+  };
   if (request.dry_run) {
-    print_result(*comm, request.json ? plan::plan_text(job.graph, job.plan) : report);
+    print_result(*comm, request.json ? plan::plan_text(job.graph, job.plan) : report());
     return ExitCode::done;
   }
   const device::Exec exec = make_exec(job, *comm); // first, as it may be refused
-  if (!request.json) print(*comm, report);
   if (exec.on_device()) comm = connect(job, hosts, exec.device());
+  if (!request.eval) make_room(job, *comm, ranks_per_host, exec);
+  if (!request.json) print(*comm, report());
   return request.eval ? run_evaluation(request, job, *comm, exec, evaluated)
                       : run_training(request, job, *comm, exec, start);
 }

@@ -70,8 +70,12 @@ class Training(Case):
         needed = self.summary("free")["peak_memory"]
         done = self.train(4, model, "--set", f"parallel.memory={needed}")  # what it takes is enough
         self.assertEqual(self.losses(), self.losses("free"))
-        for limit in (needed - 1, 1000):
-            done = self.train(4, model, "--set", f"parallel.memory={limit}", run_dir=f"at_{limit}", expect=2)
+        done = self.train(4, model, "--set", f"parallel.memory={needed - 1}", run_dir="less")
+        self.assertLess(self.summary("less")["peak_memory"], needed)
+        nothing_else = ("--strategy", "data", "--set", "train.microbatches=1", "--set", "train.recompute=none")
+        self.train(4, model, *nothing_else, run_dir="data")
+        for limit in (self.summary("data")["peak_memory"] - 1, 1000):
+            done = self.train(4, model, *nothing_else, "--set", f"parallel.memory={limit}", run_dir=f"at_{limit}", expect=2)
             self.assertEqual(done.stderr.count("soybean_train:"), 1, done.stderr)
             self.assertRegex(done.stderr, r"parallel.memory, got .*B for a rank expected at least ")
             self.assertFalse((self.folder / f"at_{limit}").exists())

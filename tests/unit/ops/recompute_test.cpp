@@ -98,6 +98,7 @@ TEST(Recompute, CheapComputesNormAndReluAgainRightBeforeTheirFirstUse) {
   EXPECT_EQ(inputs_of(g, "bn:again"), (Names{"conv", "bn.mean", "bn.variance", "bn.weight", "bn.bias"}));
   EXPECT_EQ(inputs_of(g, "fc.weight.grad").back(), "flat:again");
   EXPECT_EQ(inputs_of(g, "bn.grad").back(), "bn.relu:again");
+  ASSERT_NE(node(g, "bn:again").twin, graph::none);
   EXPECT_EQ(g.nodes[node(g, "bn:again").twin].name, "bn");
   EXPECT_EQ(node(g, "bn:again").phase, graph::Phase::backward);
   EXPECT_EQ(std::count(names.begin(), names.end(), "bn.mean:again"), 0);
