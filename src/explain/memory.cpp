@@ -9,7 +9,14 @@ namespace {
 using graph::Role;
 using program::Life;
 
-Held held_as(const graph::Tensor& tensor) {
+/// Whether a node of the backward phase does again what one of the forward phase did.
+bool runs_again(const graph::Graph& graph, graph::NodeId node) {
+  const std::string& op = graph.nodes[node].op;
+  while (graph.nodes[node].twin != graph::none) node = graph.nodes[node].twin;
+  return graph.nodes[node].phase == graph::Phase::forward && graph.nodes[node].op == op;
+}
+
+Held held_as(const graph::Graph& graph, const graph::Tensor& tensor) {
   switch (tensor.role) {
   case Role::parameter:
     return Held::weights;
@@ -18,7 +25,7 @@ Held held_as(const graph::Tensor& tensor) {
   case Role::activation:
     return Held::activations;
   case Role::gradient:
-    return Held::gradients;
+    return runs_again(graph, tensor.producer) ? Held::activations : Held::gradients;
   default:
     return graph::comes_with_samples(tensor.role) ? Held::inputs : Held::others;
   }
@@ -64,7 +71,8 @@ MemoryCourse memory_course(const graph::Graph& graph, const Costed& costed) {
   MemoryCourse course;
   course.bytes.resize(costed.program.instructions.size());
   for (const Use& use : all) { // what begins, and what ends
-    const auto kind = static_cast<std::size_t>(held_as(graph.tensors[costed.program.buffers[use.buffer].tensor]));
+    const auto kind =
+        static_cast<std::size_t>(held_as(graph, graph.tensors[costed.program.buffers[use.buffer].tensor]));
     course.bytes[use.begin][kind] += use.bytes;
     if (use.end < course.bytes.size()) course.bytes[use.end][kind] -= use.bytes;
   }

@@ -100,6 +100,24 @@ TEST(Memory, CourseLiesBetweenWhatIsKeptAndWhatIsAllocated) {
   }
 }
 
+TEST(Memory, WhatIsComputedAgainIsNoGradient) {
+  const auto most_gradients = [](graph::Recompute recompute) {
+    graph::Graph g{.name = "again", .recompute = recompute};
+    graph::TensorId x = ops::input_source(g, 64, {8});
+    for (const char* name : {"a", "b", "c"}) {
+      x = ops::dense_layer(g, name, x, {.units = 8, .bias = false});
+      for (const char* op : {"tanh", "sigmoid", "gelu"}) x = ops::pointwise_layer(g, std::string(name) + op, op, x);
+    }
+    ops::loss_layer(g, x);
+    ops::add_backward_and_update(g, {});
+    std::int64_t most = 0;
+    for (const HeldBytes& now : memory_course(g, cost_of({g, 64}, {})).bytes)
+      most = std::max(most, now[static_cast<std::size_t>(Held::gradients)]);
+    return most;
+  };
+  EXPECT_EQ(most_gradients(graph::Recompute::segments), most_gradients(graph::Recompute::none));
+}
+
 TEST(Memory, WeightsAndMomentumAreCounted) {
   const graph::Graph graph = mlp(8, 32);
   const Costed costed = cost_of({graph, 8}, {});
