@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <utility>
 
 namespace soybean::tiling {
@@ -19,10 +21,13 @@ struct Axis {
   std::int64_t extent = 0;
   std::array<Entry, 2> entry{replicate(), replicate()};
   std::array<int, 2> parts{1, 1};
-  std::array<std::size_t, 2> first{0, 0}; ///< where its blocks begin in Counting::ranges
-  std::array<int, 2> index{0, 0};         ///< while coordinates are visited: the first block of those known so far,
-  std::array<int, 2> width{1, 1};         ///< and how many they are
-  int component = 0;                      ///< dims that share a cut have the same
+  std::array<std::size_t, 2> first{0, 0};    ///< where its blocks begin in Counting::ranges
+  std::array<int, 2> index{0, 0};            ///< while coordinates are visited: the first block of those known so far,
+  std::array<int, 2> width{1, 1};            ///< and how many they are
+  std::array<std::uint64_t, 2> digits{0, 0}; ///< of its block numbers, a bit for each, the outermost the lowest
+  int component = 0;                         ///< dims that share a cut have the same
+
+  bool has_halo() const { return entry[0].halo.reach != Reach::none || entry[1].halo.reach != Reach::none; }
 };
 
 /// A cut that splits something: what its coordinate adds to the block index of a dim, for each tiling.
@@ -32,37 +37,36 @@ struct Axes {
   std::array<int, 2> stride{1, 1};
 };
 
-std::vector<int> primes_of(int number) {
-  std::vector<int> primes;
-  for (int prime = 2; number > 1; ++prime)
-    for (; number % prime == 0; number /= prime) primes.push_back(prime);
-  return primes;
-}
-
 /// The digits of all cuts' coordinates, read as numbers in mixed radix whose digits are primes.
 class Digits {
 public:
-  int add(int prime) {
-    const int number = static_cast<int>(digits_.size());
-    digits_.push_back({prime, number});
-    return number;
+  /// Those of a number of so many values, a bit for each.
+  std::uint64_t add(int values) {
+    std::uint64_t added = 0;
+    for (int prime = 2; values > 1; ++prime)
+      for (; values % prime == 0; values /= prime) {
+        added |= std::uint64_t{1} << count_;
+        digits_[count_] = {prime, count_, false};
+        ++count_;
+      }
+    return added;
   }
   /// Only where the two are equal is counted. False: they are of different primes.
-  bool equate(int a, int b) {
+  bool equate(std::size_t a, std::size_t b) {
     a = root(a);
     b = root(b);
-    if (digits_[static_cast<std::size_t>(a)].prime != digits_[static_cast<std::size_t>(b)].prime) return false;
-    digits_[static_cast<std::size_t>(std::max(a, b))].same_as = std::min(a, b);
+    if (digits_[a].prime != digits_[b].prime) return false;
+    digits_[std::max(a, b)].same_as = std::min(a, b);
     return true;
   }
   /// What differs by the digit is added up already. False: twice.
-  bool add_up(int digit) { return !std::exchange(digits_[static_cast<std::size_t>(digit)].added_up, true); }
+  bool add_up(std::size_t digit) { return !std::exchange(digits_[digit].added_up, true); }
   /// Multiplies by the number of values of all that is free. False: what was added up had to equal something.
   bool multiply(std::int64_t& total) const {
-    for (std::size_t k = 0; k < digits_.size(); ++k) {
-      const int same = root(static_cast<int>(k));
-      const bool follows = same != static_cast<int>(k);
-      if (follows && (digits_[k].added_up || digits_[static_cast<std::size_t>(same)].added_up)) return false;
+    for (std::size_t k = 0; k < count_; ++k) {
+      const std::size_t same = root(k);
+      const bool follows = same != k;
+      if (follows && (digits_[k].added_up || digits_[same].added_up)) return false;
       if (!follows && !digits_[k].added_up) total *= digits_[k].prime;
     }
     return true;
@@ -71,16 +75,23 @@ public:
 private:
   struct Digit {
     int prime;
-    int same_as; ///< an earlier digit that has to be equal; its own number where it is free
-    bool added_up = false;
+    std::size_t same_as; ///< an earlier digit that has to be equal; its own number where it is free
+    bool added_up;
   };
-  int root(int digit) const {
-    while (digits_[static_cast<std::size_t>(digit)].same_as != digit)
-      digit = digits_[static_cast<std::size_t>(digit)].same_as;
+  std::size_t root(std::size_t digit) const {
+    while (digits_[digit].same_as != digit) digit = digits_[digit].same_as;
     return digit;
   }
-  std::vector<Digit> digits_;
+  std::array<Digit, 64> digits_; ///< ranks are counted by an int
+  std::size_t count_ = 0;
 };
+
+/// Takes the lowest bit.
+std::size_t next_digit(std::uint64_t& digits) {
+  const int lowest = std::countr_zero(digits);
+  digits &= digits - 1;
+  return static_cast<std::size_t>(lowest);
+}
 
 class Counting {
 public:
@@ -94,7 +105,7 @@ private:
   Range spanned(const Axis& axis, std::size_t side) const;
   std::int64_t shared(const Axis& axis) const;
   std::int64_t descend(std::size_t level);
-  bool by_digits(std::int64_t& total) const;
+  bool by_digits(std::int64_t& total);
 
   std::int64_t factor_ = 1; ///< of cuts that split nothing
   std::vector<Axis> axes_;
@@ -137,41 +148,53 @@ void Counting::join(int a, int b) {
 void Counting::list_ranges(Axis& axis, std::size_t side) {
   axis.first[side] = ranges_.size();
   const int parts = axis.parts[side];
+  const Entry& entry = axis.entry[side];
   axis.width[side] = parts;
-  if (parts == 1) ranges_.push_back({0, axis.extent});
-  for (int j = 0; parts > 1 && j < parts; ++j) ranges_.push_back(part_range(axis.entry[side], axis.extent, parts, j));
+  if (parts == 1) return ranges_.push_back({0, axis.extent});
+  if (entry.halo.reach != Reach::none) {
+    for (int j = 0; j < parts; ++j) ranges_.push_back(part_range(entry, axis.extent, parts, j));
+    return;
+  }
+  // Where block j begins, j * units / parts, without a division for each.
+  const std::int64_t units = axis.extent / entry.unit, whole = units / parts, more = units % parts;
+  std::int64_t begin = 0, left = 0;
+  for (int j = 0; j < parts; ++j) {
+    left += more;
+    const std::int64_t end = begin + whole + (left >= parts ? 1 : 0);
+    if (left >= parts) left -= parts;
+    ranges_.push_back({entry.unit * begin, j + 1 == parts ? axis.extent : entry.unit * end});
+    begin = end;
+  }
 }
 
 /// Where all blocks of a dim are equal, and those of one tiling nest in those of the other, two blocks overlap exactly
 /// if the leading digits of their numbers are the same. So the ranks whose blocks overlap are counted by the digits
 /// that remain free, and each holds as much as the smaller block. Where blocks are not equal but those of one tiling
 /// consist of the other's, digit by digit, the smaller ones add up to the extent. False: it is neither.
-bool Counting::by_digits(std::int64_t& total) const {
+bool Counting::by_digits(std::int64_t& total) {
   Digits digits;
-  std::vector<std::array<std::vector<int>, 2>> of(axes_.size()); // of the block numbers of each dim, outermost first
-  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut)
-    for (const int prime : primes_of(cut->parts)) {
-      const int number = digits.add(prime);
-      for (std::size_t side = 0; side < 2; ++side)
-        if (cut->dim[side] != no_dim) of[static_cast<std::size_t>(cut->dim[side])][side].push_back(number);
-    }
+  for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) {
+    const std::uint64_t added = digits.add(cut->parts);
+    for (std::size_t side = 0; side < 2; ++side)
+      if (cut->dim[side] != no_dim) axes_[static_cast<std::size_t>(cut->dim[side])].digits[side] |= added;
+  }
   total = factor_;
-  for (std::size_t d = 0; d < axes_.size(); ++d) {
-    const Axis& axis = axes_[d];
-    const auto& [mine, theirs] = of[d];
-    if (has_halo({axis.entry[0], axis.entry[1]})) return false;
+  for (const Axis& axis : axes_) {
+    std::uint64_t mine = axis.digits[0], theirs = axis.digits[1];
+    if (axis.has_halo()) return false;
     const auto even = [&](std::size_t side) { return axis.extent % (axis.entry[side].unit * axis.parts[side]) == 0; };
-    const std::size_t common = std::min(mine.size(), theirs.size());
     if (even(0) && even(1)) {
-      for (std::size_t k = 0; k < common; ++k)
-        if (!digits.equate(mine[k], theirs[k])) return false;
+      while (mine != 0 && theirs != 0)
+        if (!digits.equate(next_digit(mine), next_digit(theirs))) return false;
       total *= axis.extent / std::max(axis.parts[0], axis.parts[1]);
       continue;
     }
-    if (common > 0 && axis.entry[0].unit != axis.entry[1].unit) return false;
-    if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(common), theirs.begin())) return false;
-    for (const int digit : mine.size() > theirs.size() ? mine : theirs)
-      if (!digits.add_up(digit)) return false;
+    if (mine != 0 && theirs != 0 && axis.entry[0].unit != axis.entry[1].unit) return false;
+    while (mine != 0 || theirs != 0) {
+      const bool both = mine != 0 && theirs != 0;
+      const std::size_t digit = next_digit(mine != 0 ? mine : theirs);
+      if ((both && next_digit(theirs) != digit) || !digits.add_up(digit)) return false;
+    }
     total *= axis.extent;
   }
   return digits.multiply(total);
@@ -186,6 +209,12 @@ std::int64_t Counting::component_total(int component) {
   within_.clear();
   for (Axis& axis : axes_)
     if (axis.component == component) within_.push_back(&axis);
+  if (const Axis& axis = *within_[0];
+      within_.size() == 1 && !axis.has_halo() && (axis.parts[0] == 1 || axis.parts[1] == 1))
+    return axis.extent; // blocks of one tiling alone add up to it
+  ranges_.clear();
+  for (Axis* axis : within_)
+    for (std::size_t side = 0; side < 2; ++side) list_ranges(*axis, side);
   return descend(0);
 }
 
@@ -238,14 +267,13 @@ std::int64_t Counting::total() {
   if (by_digits(product)) return product;
   for (const Axes& cut : cuts_)
     if (cut.dim[0] != no_dim && cut.dim[1] != no_dim) join(cut.dim[0], cut.dim[1]);
-  for (Axis& axis : axes_)
-    for (std::size_t side = 0; side < 2; ++side) list_ranges(axis, side);
   product = factor_;
   for (std::size_t d = 0; d < axes_.size(); ++d) {
-    const Axis& axis = axes_[d];
-    const bool leads = std::ranges::none_of(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(d),
-                                            [&](const Axis& other) { return other.component == axis.component; });
-    if (leads) product *= component_total(axis.component);
+    const auto leads = [&] {
+      return std::none_of(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(d),
+                          [&](const Axis& other) { return other.component == axes_[d].component; });
+    };
+    if (leads()) product *= component_total(axes_[d].component);
   }
   return product;
 }
