@@ -49,8 +49,8 @@ private:
   static std::uint64_t hash(const std::vector<C>& table) {
     std::uint64_t h = table.size();
     for (C cost : table) {
-      h = (h ^ static_cast<std::uint64_t>(cost)) * 0x9E3779B97F4A7C15U;
-      h = (h ^ static_cast<std::uint64_t>(Cost(cost) >> 64) ^ (h >> 29)) * 0xBF58476D1CE4E5B9U;
+      h = (h ^ static_cast<std::uint64_t>(cost) ^ (h >> 29)) * 0x9E3779B97F4A7C15U;
+      if constexpr (sizeof(C) > sizeof h) h = (h ^ static_cast<std::uint64_t>(cost >> 64)) * 0xBF58476D1CE4E5B9U;
     }
     return h;
   }

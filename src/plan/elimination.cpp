@@ -73,11 +73,19 @@ public:
     return n;
   }
 
-  /// Calls f(row of sums) for each combination; `at(input)` then says where that input's row begins.
+  /// Calls f(row of sums) for each combination.
   template<class F>
   void each(const F& f) {
-    descend(0, f);
+    descend(0, f, [&](const C* sum) { finish(sum, f); });
   }
+  /// For those of which wanted(index of the combination) holds. `combination()` then says which it is, `at(input)`
+  /// where that input's row begins.
+  template<class W, class F>
+  void each(const W& wanted, const F& f) {
+    combination_ = 0;
+    descend(0, f, [&](const C* sum) { finish(sum, wanted, f); });
+  }
+  std::size_t combination() const { return combination_; }
   std::size_t at(std::size_t input) const { return at_[input]; }
 
 private:
@@ -86,18 +94,14 @@ private:
     std::vector<std::size_t> strides;
   };
 
-  template<class F>
-  void descend(std::size_t level, const F& f) {
+  template<class F, class L>
+  void descend(std::size_t level, const F& f, const L& innermost) {
     C* sum = sums_.data() + level * count_;
-    if (level > 0) std::copy_n(sum - count_, count_, sum);
-    for (std::size_t i : levels_[level]) {
-      const C* row = inputs_[i].table + at_[i];
-      for (std::size_t x = 0; x < count_; ++x) sum[x] += row[x];
-    }
+    add_up(levels_[level], level > 0 ? sum - count_ : sum, sum);
     if (level == depth_) return f(sum);
-    if (level + 1 == depth_) return finish(sum, f);
+    if (level + 1 == depth_) return innermost(sum);
     for (std::size_t value = 0; value < sizes_[level]; ++value) {
-      descend(level + 1, f);
+      descend(level + 1, f, innermost);
       for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] += inputs_[i].strides[level];
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) at_[i] -= inputs_[i].strides[level] * sizes_[level];
@@ -105,20 +109,43 @@ private:
 
   /// The innermost variable: the rows of its values are next to each other in all tables that have it.
   template<class F>
-  void finish(C* sum, const F& f) {
-    const std::size_t values = sizes_.back(), entries = values * count_;
-    C* rows = sum + count_;
+  void finish(const C* sum, const F& f) {
+    const std::size_t values = sizes_.back();
+    C* rows = sums_.data() + depth_ * count_;
+    const std::vector<std::size_t>& last = levels_[depth_];
+    const Strided& first = inputs_[last[0]]; // every variable of the scope is one of some input's
     for (std::size_t value = 0; value < values; ++value)
-      for (std::size_t x = 0; x < count_; ++x) rows[value * count_ + x] = sum[x];
-    for (std::size_t i : levels_[depth_]) {
-      const C* table = inputs_[i].table + at_[i];
-      for (std::size_t entry = 0; entry < entries; ++entry) rows[entry] += table[entry];
+      add_up(sum, first.table + at_[last[0]] + value * count_, rows + value * count_, count_);
+    for (std::size_t i = 1; i < last.size(); ++i)
+      add_up(rows, inputs_[last[i]].table + at_[last[i]], rows, values * count_);
+    for (std::size_t value = 0; value < values; ++value) f(rows + value * count_);
+  }
+
+  /// Where few are wanted.
+  template<class W, class F>
+  void finish(const C* sum, const W& wanted, const F& f) {
+    const std::vector<std::size_t>& last = levels_[depth_];
+    C* row = sums_.data() + depth_ * count_;
+    for (std::size_t value = 0; value < sizes_.back(); ++value, ++combination_) {
+      if (wanted(combination_)) {
+        add_up(last, sum, row);
+        f(row);
+      }
+      for (std::size_t i : last) at_[i] += count_;
     }
-    for (std::size_t value = 0; value < values; ++value) {
-      f(rows + value * count_);
-      for (std::size_t i : levels_[depth_]) at_[i] += count_;
+    for (std::size_t i : last) at_[i] -= sizes_.back() * count_;
+  }
+
+  static void add_up(const C* a, const C* b, C* sum, std::size_t entries) {
+    for (std::size_t entry = 0; entry < entries; ++entry) sum[entry] = a[entry] + b[entry];
+  }
+  /// The rows at hand of inputs to `from`.
+  void add_up(const std::vector<std::size_t>& inputs, const C* from, C* sum) const {
+    for (std::size_t i : inputs) {
+      add_up(from, inputs_[i].table + at_[i], sum, count_);
+      from = sum;
     }
-    for (std::size_t i : levels_[depth_]) at_[i] -= entries;
+    if (from != sum) std::copy_n(from, count_, sum);
   }
 
   std::size_t count_, depth_;
@@ -127,6 +154,7 @@ private:
   std::vector<std::vector<std::size_t>> levels_; // inputs whose last variable is the one above
   std::vector<C> sums_;                          // one row per level, at the innermost one per value
   std::vector<std::size_t> at_;                  // per input, where its current row begins
+  std::size_t combination_ = 0;
 };
 
 /// Takes the least entry, unless there is no finite one, off all. Along a chain of equal blocks tables become equal
@@ -259,9 +287,15 @@ struct Outside {
   std::vector<Price> constants;
 };
 
-/// `beyond`: what the parts of the sum that are not below this bucket add to its own message.
-Outside pass_back(const Bucket<Price>& bucket, const std::vector<Price>& beyond, const std::vector<int>& sizes,
-                  Tables<Price>& tables) {
+/// What the parts of a sum that are not below a bucket add to its message, and what both may be together. More is as
+/// good as infinite.
+struct Rest {
+  const std::vector<Price>& beyond;
+  const std::vector<Price>& message;
+  Price most;
+};
+
+Outside pass_back(const Bucket<Price>& bucket, const Rest& rest, const std::vector<int>& sizes, Tables<Price>& tables) {
   const auto count = static_cast<std::size_t>(sizes[bucket.variable]);
   struct Part {
     std::size_t input;
@@ -277,10 +311,9 @@ Outside pass_back(const Bucket<Price>& bucket, const std::vector<Price>& beyond,
   Outside result{std::vector<Price>(count, infinite_price), {}, {}};
   std::vector<Price> all(count);
   Rows<Price> rows(bucket, sizes);
-  std::size_t combination = 0;
-  rows.each([&](const Price* sum) {
-    const Price more = beyond[combination++];
-    if (more >= infinite_price) return;
+  const auto wanted = [&](std::size_t c) { return rest.beyond[c] + rest.message[c] <= rest.most; };
+  rows.each(wanted, [&](const Price* sum) {
+    const Price more = rest.beyond[rows.combination()];
     for (std::size_t x = 0; x < count; ++x) {
       all[x] = sum[x] + more;
       result.least[x] = std::min(result.least[x], all[x]);
@@ -347,19 +380,16 @@ Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& fact
 }
 
 Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
-                      std::int64_t most) {
+                      std::int64_t enough, std::int64_t most) {
   BucketTree<Price> tree(sizes, in_prices(factors), order, false);
   std::vector<Bucket<Price>> buckets;
-  std::vector<Price> ends(order.variables.size());  // of buckets that nothing follows: their messages
-  std::vector<Price> taken(order.variables.size()); // the constants taken off messages
+  std::vector<Message<Price>> sent;
   for (std::size_t i = 0; i < order.variables.size(); ++i) {
     buckets.push_back(tree.next());
-    const Message<Price>& message = tree.send(buckets.back());
-    if (buckets.back().scope.empty()) ends[i] = (*message.entry.table)[0];
-    taken[i] = message.constant;
+    sent.push_back(tree.send(buckets.back()));
   }
   Least result{std::min(infinite_price, tree.rest() + tree.constant()), {}};
-  if (result.minimum > most) return result;
+  if (result.minimum > enough) return result;
   std::vector<std::vector<Price>>& least = result.per_value;
   least.reserve(sizes.size());
   for (int size : sizes) least.emplace_back(size, infinite_price);
@@ -372,20 +402,26 @@ Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& 
   std::map<std::pair<std::vector<int>, int>, Outside> passed; // by signature and the table beyond
   for (std::size_t i = buckets.size(); i-- > 0;) {
     const Bucket<Price>& bucket = buckets[i];
-    if (bucket.scope.empty())
-      beyond[i] = {tree.tables().add(std::vector<Price>{0}), tree.rest() - ends[i] + tree.constant() - taken[i]};
+    const std::vector<Price>& message = *sent[i].entry.table;
+    if (bucket.scope.empty()) // nothing follows
+      beyond[i] = {tree.tables().add(std::vector<Price>{0}),
+                   tree.rest() - message[0] + tree.constant() - sent[i].constant};
     std::vector<int> key = signature(bucket, sizes);
     for (const auto& input : bucket.inputs) key.push_back(input.source < 0 ? 0 : 1);
     auto [outside, fresh] = passed.try_emplace({std::move(key), beyond[i].entry.number});
-    if (fresh) outside->second = pass_back(bucket, *beyond[i].entry.table, sizes, tree.tables());
+    if (fresh) {
+      const Rest rest{*beyond[i].entry.table, message,
+                      std::min(most, infinite_price - 1) - beyond[i].constant - sent[i].constant};
+      outside->second = pass_back(bucket, rest, sizes, tree.tables());
+    }
     for (std::size_t x = 0; x < least[bucket.variable].size(); ++x)
       least[bucket.variable][x] = std::min(infinite_price, outside->second.least[x] + beyond[i].constant);
-    std::size_t message = 0;
+    std::size_t from = 0;
     for (const auto& input : bucket.inputs) {
       if (input.source < 0) continue;
-      beyond[input.source] = {outside->second.tables[message],
-                              beyond[i].constant + outside->second.constants[message] - taken[input.source]};
-      ++message;
+      beyond[input.source] = {outside->second.tables[from],
+                              beyond[i].constant + outside->second.constants[from] - sent[input.source].constant};
+      ++from;
     }
   }
   return result;

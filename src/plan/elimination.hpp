@@ -45,14 +45,13 @@ struct Minimum {
 };
 Minimum eliminate(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order);
 
-/// Per variable and value the lowest price of a sum with that value, infinite_price when there is none. Takes two to
-/// three times as long as `eliminate` and keeps all tables until the end. Where even the fewest of all are more than
-/// `most`, that is all that is found out.
+/// Per variable and value the lowest price of a sum with that value; infinite_price where there is none, or none of at
+/// most `most`. Keeps all tables until the end.
 struct Least {
   std::int64_t minimum = 0;
-  std::vector<std::vector<std::int64_t>> per_value; ///< empty where the minimum is more than `most`
+  std::vector<std::vector<std::int64_t>> per_value; ///< empty where the minimum is more than `enough`
 };
 Least least_per_value(const std::vector<int>& sizes, const std::vector<Factor>& factors, const Order& order,
-                      std::int64_t most = infinite_price);
+                      std::int64_t enough = infinite_price, std::int64_t most = infinite_price);
 
 } // namespace soybean::plan

@@ -130,21 +130,27 @@ public:
     Forecast forecast(problem_, {limit_, setting_.table_entries});
     const Solution guess = forecast.guess();
     const auto guessed = [&](std::size_t v, std::size_t x) { return guess.assignment[v] == static_cast<int>(x); };
-    if (guess.found) look_at(select(problem_, guessed), limit_, false);
-    const Outlook outlook = forecast.outlook(limit_);
+    if (guess.found && guess.price <= limit_) look_at(select(problem_, guessed), limit_, false);
+    const std::int64_t before = limit_;
+    Outlook outlook = forecast.outlook(limit_);
     if (outlook.bound > limit_) return {false, {}, never, true};
     lowest_ = outlook.bound;
-    const auto below = [&](std::int64_t price) {
-      return select(problem_, [&](std::size_t v, std::size_t x) { return outlook.least[v][x] <= price; });
+    const auto below = [&](const std::vector<std::vector<std::int64_t>>& least, std::int64_t price) {
+      return select(problem_, [&](std::size_t v, std::size_t x) { return least[v][x] <= price; });
     };
-    const auto moves_below = [&](std::int64_t price) { return moves_of(setting_, rules_, below(price)); };
+    const auto moves_below = [&](const std::vector<std::vector<std::int64_t>>& least, std::int64_t price) {
+      return moves_of(setting_, rules_, below(least, price));
+    };
     // Most often the best plan is hardly above the bound and made of the few classes that come close to it.
-    const std::int64_t near = lowest_ + lowest_ / 1024;
-    const bool worth = strategy_ == "auto" || !best_.found || moves_below(near) <= quick_moves / 4;
-    if (moves_below(limit_) > few_moves && worth) look_at(below(near), limit_, false);
-    const bool quick = moves_below(limit_) <= (strategy_ == "auto" ? quick_moves : quick_moves / 4);
-    const std::int64_t goal = quick ? limit_ : enough(limit_);
-    if (lowest_ < goal && (quick || strategy_ == "auto")) prove(below(goal), goal);
+    const bool any = strategy_ == "auto";
+    const bool worth = any || !best_.found || moves_below(outlook.reached, near(lowest_)) <= quick_moves / 4;
+    if (moves_below(outlook.reached, limit_) > few_moves && worth)
+      look_at(below(outlook.reached, near(lowest_)), limit_, false);
+    const double quick = any ? quick_moves : quick_moves / 4;
+    const std::int64_t goal = moves_below(outlook.reached, limit_) <= quick ? limit_ : enough(limit_);
+    if (lowest_ < goal && goal < before) outlook = forecast.outlook(goal);
+    lowest_ = std::max(lowest_, std::min(outlook.bound, goal));
+    if (lowest_ < goal && (any || goal == limit_)) prove(below(outlook.least, goal), goal);
     best_.bound = best_.found ? std::min(lowest_, best_.plan.price()) : lowest_;
     best_.optimal = optimal_ || (best_.found && best_.bound == best_.plan.price());
     return std::move(best_);

@@ -31,12 +31,21 @@ Found named(const Setting& setting, const std::string& strategy, Images images) 
   return cut_by_cut(setting, rules, strategy, raw);
 }
 
-/// The best of the named strategies' plans.
+/// The same, or nothing where it is proven to cost at least `price`.
+Found named_below(const Setting& setting, const std::string& strategy, Images images, std::int64_t price) {
+  if (strategy == "kcut" || price == never) return named(setting, strategy, images);
+  if (price == 0) return {};
+  Found cheaper = joint(setting, make_rules(setting.model, strategy, images), price - 1, strategy);
+  return cheaper.optimal ? cheaper : named(setting, strategy, images);
+}
+
+/// The best of the named strategies' plans. Those that are known to be dearer than others before all is known of them
+/// have no entry in `prices`; times are all there, since without the machine nobody can add them.
 Found best_named(const Setting& setting, Images images, std::map<std::string, std::int64_t>& prices) {
   Found best;
-  for (const std::string& strategy : strategies()) {
-    if (strategy == "auto") continue;
-    Found other = named(setting, strategy, images);
+  for (const std::string strategy : {"data", "kcut", "owt", "model"}) {
+    const bool all = !best.found || setting.costs.machine() != nullptr;
+    Found other = named_below(setting, strategy, images, all ? never : best.plan.price());
     if (other.found) prices[strategy] = other.plan.price();
     if (other.found && (!best.found || other.plan.price() < best.plan.price())) best = std::move(other);
   }

@@ -221,9 +221,9 @@ private:
   /// bound; but not so close that the next sweep would be expected to exceed it.
   std::optional<Part> small_part(bool any, std::int64_t gain) {
     const std::int64_t bound = relaxation_.bound(), slack = limit() - bound;
-    for (std::int64_t share = 1; share <= (sweeps_ < 2 ? 1 : 4); share *= 2) {
+    for (std::int64_t share = 1; share <= (sweeps_ < 3 ? 1 : 4); share *= 2) {
       const bool known = share > 1 && enough_ < limit();
-      const std::int64_t cap = known ? enough_ : bound + slack / share;
+      const std::int64_t cap = known ? std::min(limit(), near(enough_)) : bound + slack / share;
       if (cap <= proven_ || (share > 1 && !known && slack / share <= gain)) break;
       Outcomes outcomes(relaxation_, cap);
       Factors factors(problem_, relaxation_.values(cap), outcomes, limits_.whole_entries);
@@ -289,40 +289,51 @@ Forecast::Forecast(const Problem& problem, const Limits& limits) : work_(std::ma
 Forecast::~Forecast() = default;
 
 Solution Forecast::guess() {
-  constexpr int sweeps = 3;
+  constexpr int sweeps = 2;
   if (!work_->problem.feasible) return {};
   for (int sweep = 0; sweep < sweeps && !work_->narrowing.none(); ++sweep) work_->narrowing.sweep();
-  if (work_->narrowing.none()) return {};
+  const std::int64_t least = work_->narrowing.bound();
+  if (work_->narrowing.none() || work_->limits.incumbent - least < least / 8) return {};
   const double easy = work_->limits.easy_work / 8 * static_cast<double>(work_->problem.terms.size());
   return beam(work_->problem, work_->narrowing.relaxation(), work_->limits, easy);
 }
 
 Outlook Forecast::outlook(std::int64_t incumbent) {
-  Outlook result{never, false, {}};
+  Outlook result{never, false, {}, {}};
   for (const auto& values : work_->problem.values) result.least.emplace_back(values.size(), never);
+  result.reached = result.least;
   if (!work_->problem.feasible) return result;
   Narrowing& narrowing = work_->narrowing;
   narrowing.lower_limit(incumbent);
-  Least least;
+  Least found;
+  std::int64_t cap = 0; // of the part that has the cheapest plan
   std::vector<std::vector<int>> keep;
   while (const std::optional<Part> part = narrowing.next(false)) {
-    least = least_per_value(part->factors.sizes(), part->factors.tables(), part->order, part->cap);
+    found = least_per_value(part->factors.sizes(), part->factors.tables(), part->order, part->cap, near(part->cap));
     keep = part->factors.values();
-    result.bound = least.minimum;
-    result.exact = result.bound <= part->cap;
+    cap = part->cap;
+    result.exact = found.minimum <= cap;
     if (result.exact) break;
-    narrowing.learn(result.bound, part->cap);
+    narrowing.learn(found.minimum, cap);
   }
-  if (narrowing.none()) return {never, false, std::move(result.least)};
+  if (narrowing.none()) return {never, false, std::move(result.least), std::move(result.reached)};
   const Relaxation& relaxation = narrowing.relaxation();
-  if (!result.exact) result.bound = narrowing.bound();
+  result.bound = result.exact ? found.minimum : narrowing.bound();
   for (std::size_t v = 0; v < work_->problem.values.size(); ++v)
     for (int x : relaxation.values()[v])
-      result.least[v][x] = std::max(narrowing.bound(), relaxation.bound(static_cast<int>(v), x));
-  if (!result.exact) return result;
-  for (std::size_t v = 0; v < keep.size(); ++v)
-    for (std::size_t x = 0; x < keep[v].size(); ++x)
-      result.least[v][keep[v][x]] = std::max(result.bound, least.per_value[v][x]);
+      result.least[v][x] = std::max(result.bound, relaxation.bound(static_cast<int>(v), x));
+  if (!result.exact) {
+    result.reached = result.least;
+    return result;
+  }
+  for (std::size_t v = 0; v < work_->problem.values.size(); ++v)
+    for (std::size_t x = 0; x < keep[v].size(); ++x) {
+      const std::int64_t price = found.per_value[v][x];
+      result.reached[v][keep[v][x]] = price;
+      // A plan above the cap may be cheaper than all that are made of the part's values.
+      std::int64_t& least = result.least[v][keep[v][x]];
+      if (least < never) least = std::max(least, std::min(price, cap + 1));
+    }
   return result;
 }
 

@@ -28,13 +28,20 @@ struct Solution {
 
 Solution solve(const Problem& problem, const Limits& limits);
 
-/// How cheap plans with each value can be.
+/// Prices up to here are near the least one.
+constexpr std::int64_t near(std::int64_t least) {
+  return least + least / 1024;
+}
+
+/// What plans with each value cost.
 struct Outlook {
   std::int64_t bound = 0; ///< no plan of the problem is cheaper; `never`: none is as cheap as the incumbent
   bool exact = false;     ///< some plan costs exactly that
-  /// Per variable and value: no plan with it is cheaper; more than the incumbent where it is in none as
-  /// cheap.
+  /// Per variable and value: no plan with it is cheaper; more than the incumbent where it is in none as cheap.
   std::vector<std::vector<std::int64_t>> least;
+  /// The same as far as one can tell: exact where it is near the bound, mostly right farther off, `never` where nothing
+  /// is known. For what to look at first; proofs take `least`.
+  std::vector<std::vector<std::int64_t>> reached;
 };
 
 /// What can be told of a problem without solving it.
@@ -45,7 +52,7 @@ public:
   /// A plan found after a few sweeps, which may be far from the best; none where none was found at or below the
   /// incumbent.
   Solution guess();
-  /// Where a plan of price `incumbent` is known by now. To be asked for once, last.
+  /// Where a plan of price `incumbent` is known by now. May be asked for again where a cheaper one is.
   Outlook outlook(std::int64_t incumbent);
 
 private:

@@ -117,6 +117,32 @@ TEST(Elimination, fewest_bytes_with_each_value_are_what_trying_everything_finds)
   EXPECT_GT(infeasible, 100);
 }
 
+TEST(Elimination, what_is_more_than_wanted_is_at_least_known_to_be) {
+  std::mt19937 random(3);
+  int wanted = 0, unwanted = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const Sum sum = random_sum(random);
+    const Least all = least_per_value(sum.sizes, sum.factors, order_of(sum));
+    if (all.minimum >= infinite_price) continue;
+    const std::int64_t most = all.minimum + trial % 7;
+
+    const Least least = least_per_value(sum.sizes, sum.factors, order_of(sum), all.minimum, most);
+
+    EXPECT_EQ(least.minimum, all.minimum);
+    for (std::size_t v = 0; v < all.per_value.size(); ++v)
+      for (int x = 0; x < sum.sizes[v]; ++x) {
+        const bool is_wanted = all.per_value[v][x] <= most;
+        if (is_wanted)
+          EXPECT_EQ(least.per_value[v][x], all.per_value[v][x]) << "trial " << trial;
+        else
+          EXPECT_GT(least.per_value[v][x], most) << "trial " << trial;
+        ++(is_wanted ? wanted : unwanted);
+      }
+  }
+  EXPECT_GT(wanted, 300);
+  EXPECT_GT(unwanted, 300);
+}
+
 TEST(Elimination, costs_compare_bytes_first) {
   EXPECT_TRUE(make_cost(1, 1000) < make_cost(2, 0));
   EXPECT_TRUE(make_cost(2, 0) < make_cost(2, 1));

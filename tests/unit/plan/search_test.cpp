@@ -151,5 +151,40 @@ TEST(Relaxation, bounds_grow_where_a_tensor_has_many_consumers) {
   }
 }
 
+/// Of plans in which the variable has that value.
+std::int64_t least_with(const Case& c, std::size_t variable, int value) {
+  std::vector<std::vector<int>> keep;
+  for (const auto& values : c.problem.values) {
+    keep.emplace_back(values.size());
+    std::iota(keep.back().begin(), keep.back().end(), 0);
+  }
+  keep[variable] = {value};
+  return solve(restrict_values(c.problem, keep), {.table_entries = entries}).price;
+}
+
+TEST(Search, no_plan_is_below_the_outlook_where_only_part_of_the_plans_was_looked_at) {
+  int parts = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const Case c(support::random_graph(seed, {.layers = 2}), tiling::Mesh{{2, 2}});
+    const std::int64_t best = solve(c.problem, {.table_entries = entries}).price;
+    const std::int64_t incumbent = best + best / 2;
+    const std::vector<double> works = {1, 30, 100, 300}; // that few is easy leads to parts
+    std::vector<Outlook> looks;
+    for (const double easy : works)
+      looks.push_back(Forecast(c.problem, {.incumbent = incumbent, .table_entries = entries, .easy_work = easy})
+                          .outlook(incumbent));
+    for (std::size_t v = 0; v < c.problem.values.size(); ++v)
+      for (std::size_t x = 0; x < c.problem.values[v].size(); ++x) {
+        const std::int64_t least = least_with(c, v, static_cast<int>(x));
+        if (least > incumbent) continue;
+        for (const Outlook& look : looks) {
+          EXPECT_LE(look.least[v][x], least) << "seed " << seed << ", variable " << v << ", value " << x;
+          parts += look.reached[v][x] > least;
+        }
+      }
+  }
+  EXPECT_GT(parts, 0); // else all was looked at
+}
+
 } // namespace
 } // namespace soybean::plan
