@@ -5,6 +5,7 @@
 #include "plan/relaxation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -250,13 +251,17 @@ private:
   void serve_others(std::size_t me) {
     with_.assign(term_.tilings.size(), never);
     if (!by_tilings()) return serve_others_in_groups(me);
+    std::int64_t least = never; // of all sets: copies that cost nothing are in each
     each_set([&](std::int64_t cost, const std::int64_t* each, std::uint32_t open) {
       for (std::size_t i = 0; i < consumers_.size(); ++i)
         if (i != me) cost = std::min(never, cost + each[i]);
-      for (std::int32_t id : free_) with_[id] = std::min(with_[id], cost);
-      for (std::size_t k = 0; k < paid_.size(); ++k)
-        if (open >> k & 1) with_[paid_[k]] = std::min(with_[paid_[k]], cost);
+      least = std::min(least, cost);
+      for (; open != 0; open &= open - 1) {
+        std::int64_t& with = with_[paid_[static_cast<std::size_t>(std::countr_zero(open))]];
+        with = std::min(with, cost);
+      }
     });
+    for (std::int32_t id : free_) with_[id] = least;
   }
 
   /// The consumers that are not told apart, but `me`, at no cost of copies: still a lower bound.
