@@ -69,8 +69,9 @@ Conv local_conv(const graph::Node& node, const TensorView& x, const TensorView& 
                     y.extent(3) == c.out_width() && weight.extent(2) == c.kernel_h && weight.extent(3) == c.kernel_w &&
                     (c.in_channels == 0 || weight.extent(1) * c.groups == c.in_channels) &&
                     c.out_channels % c.groups == 0;
-  ensure(fits, fmt::format("{}: blocks x {}, weight {}, y {} do not fit together", node.name, to_string(x.box),
-                           to_string(weight.box), to_string(y.box)));
+  if (!fits)
+    throw Bug(fmt::format("{}: blocks x {}, weight {}, y {} do not fit together", node.name, to_string(x.box),
+                          to_string(weight.box), to_string(y.box)));
   return c;
 }
 

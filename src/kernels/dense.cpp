@@ -16,8 +16,9 @@ void expect_dense(const graph::Node& node, const TensorView& x, const TensorView
     ensure(view->box.extents.size() == 2, "dense layers work on rank-2 tensors");
   const bool fits = x.extent(0) == y.extent(0) && x.extent(1) == weight.extent(1) && weight.extent(0) == y.extent(1) &&
                     x.spatial == weight.spatial && y.spatial == 1;
-  ensure(fits, fmt::format("{}: blocks x {}, weight {}, y {} do not fit together", node.name, to_string(x.box),
-                           to_string(weight.box), to_string(y.box)));
+  if (!fits)
+    throw Bug(fmt::format("{}: blocks x {}, weight {}, y {} do not fit together", node.name, to_string(x.box),
+                          to_string(weight.box), to_string(y.box)));
 }
 
 void run(const Exec& exec, const Call& call, const Matmul& product, const float* bias = nullptr) {

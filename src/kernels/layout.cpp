@@ -15,26 +15,32 @@ std::int64_t row_size(const Shape& shape) {
   return size;
 }
 
+/// Words are put together only once something is wrong: every kernel checks its blocks in every step.
+template<class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw Bug(fmt::format(format, std::forward<Args>(args)...));
+}
+
 } // namespace
 
 void expect(const TensorView& view, DType type) {
-  ensure(view.dtype == type, fmt::format("a kernel for {} got a block of {}", to_string(type), to_string(view.dtype)));
+  if (view.dtype != type) refuse("a kernel for {} got a block of {}", to_string(type), to_string(view.dtype));
   ensure(view.box.extents.size() == view.global.size() && view.spatial >= 1, "block and tensor differ in rank");
-  ensure(view.spatial == 1 || row_size(view.box.extents) % view.spatial == 0,
-         fmt::format("block {} cuts through the images of {} positions", to_string(view.box), view.spatial));
+  if (view.spatial != 1 && row_size(view.box.extents) % view.spatial != 0)
+    refuse("block {} cuts through the images of {} positions", to_string(view.box), view.spatial);
 }
 
 void expect_alike(const TensorView& a, const TensorView& b) {
-  ensure(a.box == b.box && a.spatial == b.spatial && a.dtype == b.dtype,
-         fmt::format("element-wise operands differ: {} (spatial {}) and {} (spatial {})", to_string(a.box), a.spatial,
-                     to_string(b.box), b.spatial));
+  if (a.box != b.box || a.spatial != b.spatial || a.dtype != b.dtype)
+    refuse("element-wise operands differ: {} (spatial {}) and {} (spatial {})", to_string(a.box), a.spatial,
+           to_string(b.box), b.spatial);
 }
 
 ChannelRows channel_rows(const TensorView& view) {
   const Shape& e = view.box.extents;
   const std::int64_t positions = e.size() == 4 ? e[2] * e[3] : 1;
-  ensure((e.size() == 2 || e.size() == 4) && (view.spatial == positions || positions == 0),
-         fmt::format("channels are not innermost in block {} (spatial {})", to_string(view.box), view.spatial));
+  if ((e.size() != 2 && e.size() != 4) || (view.spatial != positions && positions != 0))
+    refuse("channels are not innermost in block {} (spatial {})", to_string(view.box), view.spatial);
   return {e[0] * positions, e[1]};
 }
 
