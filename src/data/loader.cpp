@@ -80,6 +80,8 @@ struct BatchSource::Own {
   explicit Own(int threads) : workers(threads), scratch(static_cast<std::size_t>(threads)) {}
   Workers workers;
   std::vector<Scratch> scratch;
+  std::vector<std::int64_t> samples; ///< of the rows from `first_row` on, of the batch being read
+  std::int64_t first_row = 0;
 };
 
 BatchSource::BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split,
@@ -105,9 +107,22 @@ std::int64_t BatchSource::steps() const {
   return (order_.samples + order_.batch - 1) / order_.batch;
 }
 
-std::int64_t BatchSource::sample(std::int64_t step, std::int64_t row) const {
-  if (split_ == Split::train) return sample_at(order_, step, row);
-  return std::min(step * order_.batch + row, order_.samples - 1);
+std::int64_t BatchSource::sample(std::int64_t row) const {
+  return own_->samples[static_cast<std::size_t>(row - own_->first_row)];
+}
+
+/// A place in the shuffled order takes a while to find: each row's once, whatever is read of it.
+void BatchSource::find_samples(std::int64_t step, const std::vector<Part>& parts) const {
+  std::int64_t first = order_.batch, end = 0;
+  for (const Part& part : parts) {
+    first = std::min(first, part.box.offsets[0]);
+    end = std::max(end, part.box.offsets[0] + part.box.extents[0]);
+  }
+  own_->first_row = first;
+  own_->samples.clear();
+  for (std::int64_t row = first; row < end; ++row)
+    own_->samples.push_back(split_ == Split::train ? sample_at(order_, step, row)
+                                                   : std::min(step * order_.batch + row, order_.samples - 1));
 }
 
 std::int64_t BatchSource::epoch(std::int64_t step, std::int64_t row) const {
@@ -115,7 +130,7 @@ std::int64_t BatchSource::epoch(std::int64_t step, std::int64_t row) const {
 }
 
 Mix BatchSource::mix(std::int64_t step, std::int64_t row) const {
-  const std::int64_t id = sample(step, row);
+  const std::int64_t id = sample(row);
   if (!mixes_) return {.partner = id};
   const Info& info = reader_->info();
   AugmentTarget target{.white = info.white};
@@ -134,6 +149,7 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
   if (split_ == Split::validation)
     batch.rows = std::clamp<std::int64_t>(order_.samples - step * order_.batch, 0, order_.batch);
   batch.parts.resize(parts.size());
+  find_samples(step, parts);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const Part& part = parts[p];
     std::vector<std::byte>& bytes = batch.parts[p];
@@ -151,7 +167,7 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
       for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, mix(step, first + r).share);
       break;
     case Content::targets:
-      read_targets(step, part, bytes.data());
+      read_targets(part, bytes.data());
       break;
     case Content::weights:
       for (std::int64_t r = 0; r < rows; ++r) store(part.dtype, bytes.data(), r, weight(step, first + r));
@@ -164,16 +180,16 @@ void BatchSource::read_labels(std::int64_t step, const Part& part, std::byte* ou
   const bool partners = part.content == Content::partner_labels;
   std::vector<std::int64_t> ids;
   for (std::int64_t row = part.box.offsets[0]; row < part.box.offsets[0] + part.box.extents[0]; ++row)
-    ids.push_back(partners ? mix(step, row).partner : sample(step, row));
+    ids.push_back(partners ? mix(step, row).partner : sample(row));
   reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(out));
 }
 
-void BatchSource::read_targets(std::int64_t step, const Part& part, std::byte* out) const {
+void BatchSource::read_targets(const Part& part, std::byte* out) const {
   const Box inner = of_a_row(part.box);
   const std::int64_t first = part.box.offsets[0], row_bytes = volume(inner) * size_of(part.dtype);
   if (row_bytes == 0) return;
   own_->workers.run(part.box.extents[0], [&](std::int64_t row, int) {
-    const std::int64_t id = sample(step, first + row);
+    const std::int64_t id = sample(first + row);
     reader_->read_targets(split_, std::span(&id, 1), inner, part.dtype, out + row * row_bytes);
   });
 }
@@ -194,7 +210,7 @@ void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* ou
 template<class T>
 void BatchSource::read_mixed(std::int64_t step, std::int64_t row, const Box& part, int worker, T* out) const {
   const std::int64_t now = split_ == Split::train ? epoch(step, row) : 0;
-  read_changed(sample(step, row), now, part, worker, out);
+  read_changed(sample(row), now, part, worker, out);
   const Mix mixed = mix(step, row);
   if (mixed.share == 1) return;
   std::vector<T>& partner = own_->scratch[static_cast<std::size_t>(worker)].partner(T{});

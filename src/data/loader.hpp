@@ -56,13 +56,14 @@ public:
 private:
   struct Own; ///< threads, and memory for each of them
   BatchSource(const Reader& reader, const config::DataOptions& options, Order order, Split split, int threads);
-  std::int64_t sample(std::int64_t step, std::int64_t row) const;
+  void find_samples(std::int64_t step, const std::vector<Part>& parts) const;
+  std::int64_t sample(std::int64_t row) const; ///< after find_samples
   std::int64_t epoch(std::int64_t step, std::int64_t row) const;
   Mix mix(std::int64_t step, std::int64_t row) const; ///< that of the row's sample, of none in validation
   double weight(std::int64_t step, std::int64_t row) const;
   void read_labels(std::int64_t step, const Part& part, std::byte* out) const;
   void read_inputs(std::int64_t step, const Part& part, std::byte* out) const;
-  void read_targets(std::int64_t step, const Part& part, std::byte* out) const;
+  void read_targets(const Part& part, std::byte* out) const; ///< after find_samples
   template<class T>
   void read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const;
   template<class T>
