@@ -164,7 +164,8 @@ Few<Canonical> cuboids(const TensorView& view, const Box& box) {
 
 /// Copies from view to packed memory, in packed order.
 Few<Copy> pack_copies(const TensorView& view, const Box& box, Order order) {
-  ensure(contains(view.box, box), "a box outside the block: " + to_string(box) + " of " + to_string(view.box));
+  if (!contains(view.box, box))
+    ensure(false, "a box outside the block: " + to_string(box) + " of " + to_string(view.box));
   Few<Copy> copies;
   if (empty(box)) return copies;
   const Canonical block = canonical(view, view.box);
@@ -377,7 +378,7 @@ void upload(const Exec& exec, const void* host, const TensorView& view, const Bo
 }
 
 void copy_box(const Exec& exec, const TensorView& from, const TensorView& to, const Box& box) {
-  ensure(contains(from.box, box) && contains(to.box, box), "a box outside a block: " + to_string(box));
+  if (!contains(from.box, box) || !contains(to.box, box)) ensure(false, "a box outside a block: " + to_string(box));
   if (empty(box)) return;
   ensure(from.dtype == to.dtype && (from.spatial == to.spatial || !is_flattened(from)),
          "copies are between blocks of one tensor");

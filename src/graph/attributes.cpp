@@ -12,7 +12,7 @@ namespace {
 template<class T>
 const T& as(const Attribute& value, std::string_view name, std::string_view type) {
   const T* held = std::get_if<T>(&value);
-  ensure(held != nullptr, fmt::format("attribute '{}' is {}, not {}", name, to_string(value), type));
+  if (held == nullptr) ensure(false, fmt::format("attribute '{}' is {}, not {}", name, to_string(value), type));
   return *held;
 }
 

@@ -201,7 +201,7 @@ Setting make_setting(Machine machine, tiling::Mesh mesh, Precision precision) {
 
 Amount amount(const Graph& graph, const Node& node, const ops::Form& form, const tiling::Mesh& mesh,
               const std::vector<ops::Choice>& choices) {
-  ensure(choices.size() == mesh.cuts.size(), fmt::format("node '{}' needs one choice per cut", node.name));
+  if (choices.size() != mesh.cuts.size()) ensure(false, fmt::format("node '{}' needs one choice per cut", node.name));
   std::vector<std::int64_t> parts(form.indices.size(), 1);
   for (std::size_t cut = 0; cut < choices.size(); ++cut)
     if (choices[cut] >= 0) parts[static_cast<std::size_t>(choices[cut])] *= mesh.cuts[cut];
