@@ -2,6 +2,7 @@
 
 #include "calibrate/fit.hpp"
 #include "calibrate/measure.hpp"
+#include "calibrate/measure_batch.hpp"
 #include "calibrate/networks.hpp"
 #include "comm/mpi_session.hpp"
 #include "device/devices.hpp"
@@ -42,11 +43,19 @@ std::vector<Sample> sweep_memory(const device::Exec& exec, comm::Comm& comm) {
   return sweep;
 }
 
+/// That ranks may run on.
+std::int64_t cores_of_host(const device::Exec& exec, comm::Comm& comm, int on_host) {
+  const auto cores = static_cast<std::int64_t>(runtime::bound_cores().count());
+  return std::max<std::int64_t>(std::int64_t{on_host} * exec.threads(), comm::max(comm, cores));
+}
+
 std::int64_t memory_of_rank(const device::Exec& exec, comm::Comm& comm, int on_host) {
   const std::int64_t mine =
       exec.on_device() ? device::device_facts(exec.device()).free : runtime::free_memory() / on_host;
   return -comm::max(comm, -mine);
 }
+
+constexpr double guessed_turn = 5e-6;
 
 /// What one rank alone can not measure, in terms of its memory: a message is written and read.
 machine::Link guessed_link(const machine::Processor& processor) {
@@ -72,7 +81,11 @@ Calibration calibrate(const device::Exec& exec, comm::Comm& comm, const std::vec
   if (!exec.on_device()) {
     const std::vector<Sample> twice = measure_networks(exec, comm, DType::f64, {tiny, small}, 128);
     machine.rates(Precision::fp64) = fit_rates(machine.processor, twice);
+    const std::vector<BatchSample> batches = measure_batches(exec, comm);
+    machine.batch = of_host(fit_batch(batches.front(), batches.back()), each);
     machine.processor = of_host(std::move(machine.processor), each);
+    machine.processor.cores = cores_of_host(exec, comm, each);
+    machine.processor.turn = each > 1 ? measure_turn(exec, comm, hosts) : guessed_turn;
   }
   machine.memory = memory_of_rank(exec, comm, each);
   if (on_hosts.size() > 1) machine.ranks_per_host = each;

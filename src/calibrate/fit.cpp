@@ -171,4 +171,18 @@ Processor of_host(Processor each, int ranks) {
   return each;
 }
 
+machine::Batch of_host(machine::Batch each, int ranks) {
+  each.bandwidth *= ranks;
+  return each;
+}
+
+machine::Batch fit_batch(const BatchSample& small, const BatchSample& large) {
+  ensure(large.bytes > small.bytes, "two sizes of batches");
+  machine::Batch batch;
+  if (large.seconds > small.seconds) batch.bandwidth = (large.bytes - small.bytes) / (large.seconds - small.seconds);
+  const double reading = batch.bandwidth > 0 ? small.bytes / batch.bandwidth : 0;
+  batch.seconds = std::max(0.0, small.seconds - reading);
+  return batch;
+}
+
 } // namespace soybean::calibrate

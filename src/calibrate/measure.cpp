@@ -8,14 +8,17 @@
 #include "plan/planner.hpp"
 #include "program/program.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/host.hpp"
 #include "runtime/initialise.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 
 namespace soybean::calibrate {
 namespace {
@@ -132,9 +135,11 @@ private:
   runtime::Executor executor_;
 };
 
+constexpr std::int64_t large_count = 4 << 20; // floats
+
 /// Seconds of a collective: from a common start to its end on the last rank, the median of a few.
 double collective_seconds(const device::Exec& exec, comm::Comm& comm, const comm::Collective& collective) {
-  constexpr int repeats = 9;
+  const int repeats = collective.counts[0] < large_count ? 51 : 9;
   std::vector<double> taken;
   for (int i = 0; i < repeats; ++i) {
     comm.barrier();
@@ -145,8 +150,6 @@ double collective_seconds(const device::Exec& exec, comm::Comm& comm, const comm
   }
   return median(std::move(taken));
 }
-
-constexpr std::int64_t large_count = 4 << 20; // floats
 
 /// An all-reduce of floats, all groups at the same time, with its memory.
 class AllReduce {
@@ -168,6 +171,31 @@ private:
   device::Arena data_, scratch_;
   comm::Collective collective_;
 };
+
+/// Seconds of a collective, each on the heels of the one before.
+double seconds_in_turn(const device::Exec& exec, comm::Comm& comm, const comm::Collective& collective) {
+  constexpr int repeats = 9, calls = 200;
+  std::vector<double> taken;
+  for (int i = 0; i < repeats; ++i) {
+    comm.barrier();
+    const double begin = now();
+    for (int call = 0; call < calls; ++call) comm.wait(comm.start(collective, exec));
+    taken.push_back(comm::max(comm, now() - begin) / calls);
+  }
+  return median(std::move(taken));
+}
+
+/// A core for pair number `pair` of a host, one of those that its first rank may run on.
+runtime::Cores shared_core(comm::Comm& comm, const runtime::Cores& mine, int first, int pair) {
+  std::vector<int> list;
+  for (int core = 0; core < runtime::max_cores; ++core)
+    if (mine[static_cast<std::size_t>(core)]) list.push_back(core);
+  const int wanted = list[static_cast<std::size_t>(pair) % list.size()];
+  const std::vector<std::byte> all = comm.gather_all(std::as_bytes(std::span(&wanted, 1)));
+  int chosen = 0;
+  std::memcpy(&chosen, all.data() + static_cast<std::size_t>(first) * sizeof(int), sizeof(int));
+  return runtime::Cores().set(static_cast<std::size_t>(chosen));
+}
 
 struct GroupSpeed {
   double latency, bytes_per_second; ///< of a round; that each rank sends
@@ -240,6 +268,21 @@ std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& c
                      .per = machine::Per::group});
   }
   return links;
+}
+
+double measure_turn(const device::Exec& exec, comm::Comm& comm, const std::vector<std::string>& hosts) {
+  const int each = comm::ranks_per_host(hosts).front();
+  if (exec.on_device() || each < 2) return 0;
+  const int first = comm.rank() - comm.rank() % each % 2, partner = first + 1;
+  const bool paired = partner < comm.size() && partner / each == first / each;
+  const AllReduce small(exec, comm, paired ? std::vector<int>{first, partner} : std::vector<int>{comm.rank()}, 2);
+  const double apart = seconds_in_turn(exec, comm, small.collective());
+  const runtime::Cores mine = runtime::bound_cores();
+  runtime::bind_to(shared_core(comm, mine, first, comm.rank() % each / 2));
+  const double sharing = seconds_in_turn(exec, comm, small.collective());
+  runtime::bind_to(mine);
+  constexpr int rounds = 2; // of an all-reduce of two
+  return std::max(0.0, sharing - apart) / rounds;
 }
 
 double measure_overlap(const device::Exec& exec, comm::Comm& comm) {

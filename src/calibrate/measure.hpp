@@ -22,6 +22,10 @@ std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exe
 std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& comm,
                                          const std::vector<std::string>& hosts);
 
+/// Seconds that a message takes longer between two ranks of a host that share a core and so take turns; 0 where there
+/// are no two. Collective.
+double measure_turn(const device::Exec& exec, comm::Comm& comm, const std::vector<std::string>& hosts);
+
 /// How much of an all-reduce is done beside kernels, from 0 to 1. Collective.
 double measure_overlap(const device::Exec& exec, comm::Comm& comm);
 

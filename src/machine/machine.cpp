@@ -95,10 +95,12 @@ Rates read_rates(const config::Table& table) {
 }
 
 Processor read_processor(const config::Table& table) {
-  table.known(
-      {"shared", "launch", "memory_bandwidth", "cache", "cache_bandwidth", "bandwidths", "fp64", "fp32", "tf32"});
+  table.known({"shared", "cores", "turn", "launch", "memory_bandwidth", "cache", "cache_bandwidth", "bandwidths",
+               "fp64", "fp32", "tf32"});
   Processor processor;
   processor.shared = table.boolean("shared", false);
+  processor.cores = table.integer("cores", 0, {.low = 0, .high = 1 << 20});
+  processor.turn = at_least(table, "turn", 0, 0);
   processor.launch = at_least(table, "launch", config::required, 0);
   processor.memory_bandwidth = positive(table, "memory_bandwidth", "bytes/s");
   processor.cache = at_least(table, "cache", 0, 0);
@@ -116,6 +118,11 @@ Processor read_processor(const config::Table& table) {
     fail("{}: processor, got no rates expected a table of them for a precision. begin with [processor.fp32]",
          table.where());
   return processor;
+}
+
+Batch read_batch(const config::Table& table) {
+  table.known({"seconds", "bandwidth"});
+  return {.seconds = at_least(table, "seconds", 0, 0), .bandwidth = at_least(table, "bandwidth", 0, 0)};
 }
 
 Per read_per(const config::Table& table) {
@@ -225,7 +232,7 @@ double rate_at(const Curve& curve, double size) {
 
 Machine parse_machine(const std::string& text, const std::string& file) {
   const config::Table root = config::Table::parse(text, file);
-  root.known({"name", "ranks_per_host", "memory", "overlap", "processor", "link"});
+  root.known({"name", "ranks_per_host", "memory", "overlap", "processor", "batch", "link"});
   Machine machine;
   machine.file = file;
   machine.name = root.text("name", config::required);
@@ -237,6 +244,7 @@ Machine parse_machine(const std::string& text, const std::string& file) {
     fail("{}: processor, got nothing expected a table [processor]. it holds the rates of a rank's processor",
          root.where());
   machine.processor = read_processor(root.table("processor"));
+  machine.batch = read_batch(root.table("batch"));
   machine.links = read_links(root);
   check_hosts(root, machine);
   root.report_unread();
@@ -252,6 +260,7 @@ std::string machine_text(const Machine& machine, const std::vector<std::string>&
   const Processor& p = machine.processor;
   text += fmt::format("\n[processor]\nshared = {}\nlaunch = {}\nmemory_bandwidth = {}\n", p.shared, number(p.launch),
                       number(p.memory_bandwidth));
+  if (p.cores > 0) text += fmt::format("cores = {}\nturn = {}\n", p.cores, number(p.turn));
   if (p.cache > 0)
     text += fmt::format("cache = {}\ncache_bandwidth = {}\n", number(p.cache), number(p.cache_bandwidth));
   text += table_of("processor.bandwidths", p.bandwidths);
@@ -263,6 +272,9 @@ std::string machine_text(const Machine& machine, const std::vector<std::string>&
                         number(rates.arithmetic), number(rates.half));
     text += table_of(fmt::format("processor.{}.operators", to_string(precision)), rates.operators);
   }
+  if (machine.batch != Batch())
+    text += fmt::format("\n[batch]\nseconds = {}\nbandwidth = {}\n", number(machine.batch.seconds),
+                        number(machine.batch.bandwidth));
   for (const Link& link : machine.links) {
     text += fmt::format("\n[[link]]\nname = {}\n", toml_string(link.name));
     if (link.ranks > 0) text += fmt::format("ranks = {}\n", link.ranks);

@@ -47,6 +47,8 @@ struct Rates {
 /// Of one rank, or, `shared`, of a host whose ranks have equal parts of it.
 struct Processor {
   bool shared = false;
+  std::int64_t cores = 0;      ///< of a host; more ranks than that take turns. 0: as many as there are ranks
+  double turn = 0;             ///< seconds that a message takes longer where ranks take turns
   double launch = 0;           ///< seconds between the starts of two kernels that do nothing
   double memory_bandwidth = 0; ///< bytes/s, read and written together, as element-wise kernels reach it
   double cache = 0;            ///< bytes; operands of a kernel that fit in it move at cache_bandwidth. 0: none
@@ -74,6 +76,14 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// What a step takes beside its program: the rank's part of the batch is read by a thread that takes time from its
+/// kernels, then given to the program.
+struct Batch {
+  double seconds = 0;   ///< of however little
+  double bandwidth = 0; ///< bytes/s; 0: no time at all. Where the processor is shared, of all ranks of a host
+  bool operator==(const Batch&) const = default;
+};
+
 struct Machine {
   std::string name;
   std::string file;                ///< what errors call it
@@ -81,6 +91,7 @@ struct Machine {
   std::int64_t memory = 0;         ///< bytes a rank may use
   double overlap = 0; ///< how much of a transfer is done per second of computing beside it, from 0 to 1 (all)
   Processor processor;
+  Batch batch;
   std::vector<Link> links; ///< innermost first, at least one
 
   const Rates& rates(Precision precision) const { return processor.rates[static_cast<std::size_t>(precision)]; }

@@ -174,6 +174,18 @@ StepSeconds exchange_seconds(const Setting& setting, const Tensor& tensor, const
   return seconds;
 }
 
+/// The ranks of a host share the processor; where they are more than can compute, one waits for the other's turn.
+void take_turns(Setting& setting) {
+  Machine& m = setting.machine;
+  const std::int64_t ranks = tiling::ranks(setting.mesh);
+  const std::int64_t on_host = m.ranks_per_host == 0 ? ranks : std::min<std::int64_t>(ranks, m.ranks_per_host);
+  const std::int64_t computing = m.processor.cores == 0 ? on_host : std::min(on_host, m.processor.cores);
+  setting.turns = static_cast<double>(on_host) / static_cast<double>(computing);
+  if (m.processor.shared) setting.processor_share = 1.0 / static_cast<double>(computing);
+  if (setting.turns > 1)
+    for (Link& link : m.links) link.latency += m.processor.turn;
+}
+
 } // namespace
 
 Setting make_setting(Machine machine, tiling::Mesh mesh, Precision precision) {
@@ -184,10 +196,7 @@ Setting make_setting(Machine machine, tiling::Mesh mesh, Precision precision) {
          machine.file, to_string(precision), to_string(precision));
   Setting setting{.machine = std::move(machine), .mesh = std::move(mesh), .precision = precision};
   const Machine& m = setting.machine;
-  if (m.processor.shared) {
-    const std::int64_t on_host = m.ranks_per_host == 0 ? ranks : std::min<std::int64_t>(ranks, m.ranks_per_host);
-    setting.processor_share = 1.0 / static_cast<double>(on_host);
-  }
+  take_turns(setting);
   const std::size_t cuts = setting.mesh.cuts.size();
   for (std::size_t cut = 0; cut < cuts; ++cut) {
     setting.rings.emplace_back();
@@ -246,7 +255,13 @@ double kernel_seconds(const Setting& setting, std::string_view op, const Amount&
   double moving = fitting / near + (amount.bytes - fitting) / p.memory_bandwidth;
   if (const auto own = p.bandwidths.find(op); own != p.bandwidths.end())
     moving = std::max(moving, amount.bytes / rate_at(own->second, amount.bytes / share));
-  return p.launch + std::max(flops / rate, moving) / share;
+  return setting.turns * (p.launch + std::max(flops / rate, moving) / share);
+}
+
+double batch_seconds(const Setting& setting, double bytes) {
+  const Batch& batch = setting.machine.batch;
+  const double reading = batch.bandwidth > 0 ? bytes / (batch.bandwidth * setting.processor_share) : 0;
+  return setting.turns * (batch.seconds + reading);
 }
 
 double node_seconds(const Setting& setting, const Graph& graph, const Node& node, const ops::Form& form,

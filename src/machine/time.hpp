@@ -4,8 +4,8 @@
 // function: src/simulate adds them up along a program, a search may add them up over a graph.
 //
 // Compute: launch + max(flops / rate, bytes / bandwidth) of the fullest rank, which is the last one (the last block of
-// a dim is its largest). Communication: rounds · latency + bytes of a rank · Σ flows on the fullest link / its
-// bandwidth.
+// a dim is its largest), as often as ranks take turns. Communication: rounds · latency + bytes of a rank · Σ flows on
+// the fullest link / its bandwidth.
 #include "graph/graph.hpp"
 #include "machine/machine.hpp"
 #include "ops/form.hpp"
@@ -23,6 +23,7 @@ struct Setting {
   tiling::Mesh mesh;
   Precision precision = Precision::fp32;
   double processor_share = 1; ///< of the processor's rates, that a rank has
+  double turns = 1;           ///< ranks for each that can compute: kernels of one take so many times as long
   /// What a ring over each of the groups of neighbouring cuts, all at the same time, asks of the links.
   struct Ring {
     double latency = 0;          ///< of the slowest link it crosses
@@ -59,6 +60,9 @@ double kernel_seconds(const Setting& setting, std::string_view op, const Amount&
 /// Seconds of a node on the fullest rank; 0 for one that only renames its operand (flatten, reshape in place).
 double node_seconds(const Setting& setting, const graph::Graph& graph, const graph::Node& node, const ops::Form& form,
                     const std::vector<ops::Choice>& choices);
+
+/// Seconds that a rank's part of a batch of so many bytes takes beside the program.
+double batch_seconds(const Setting& setting, double bytes);
 
 /// Seconds of one redistribution step.
 struct StepSeconds {

@@ -92,6 +92,14 @@ Cores bound_cores() {
   return cores;
 }
 
+bool bind_to(const Cores& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int core = 0; core < std::min(max_cores, CPU_SETSIZE); ++core)
+    if (cores[static_cast<std::size_t>(core)]) CPU_SET(core, &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 std::int64_t free_memory() {
   return std::min(memory_entry("MemAvailable:"), control_group_memory(true));
 }

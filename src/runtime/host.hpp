@@ -12,6 +12,8 @@ using Cores = std::bitset<max_cores>;
 
 std::string host_name();
 Cores bound_cores(); ///< hardware threads this process may run on
+/// From now on the calling thread runs on these alone. False where the system does not let it.
+bool bind_to(const Cores& cores);
 /// Bytes a process of this host may still take: what the system calls available, or what the control groups (batch
 /// jobs, containers) leave, whichever is less.
 std::int64_t free_memory();

@@ -22,7 +22,7 @@ std::string layer_row(std::string_view name, const LayerSeconds& layer, double w
 } // namespace
 
 std::string summary(const machine::Setting& setting, std::int64_t batch, const Step& step, const Step& data) {
-  const double peak = setting.machine.rates(setting.precision).peak * setting.processor_share;
+  const double peak = setting.machine.rates(setting.precision).peak * setting.processor_share / setting.turns;
   std::string text =
       fmt::format("predicted on {}: {} per step, {:.1f} samples/s, {:.2f} times data parallelism ({})\n",
                   setting.machine.name, plan::seconds_text(step.seconds), static_cast<double>(batch) / step.seconds,
@@ -34,6 +34,7 @@ std::string summary(const machine::Setting& setting, std::int64_t batch, const S
                       percent(step.waiting, step.seconds),
                       plan::seconds_text(std::max(0.0, step.transferring - step.waiting)),
                       plan::seconds_text(step.transferring), percent(step.flops, step.seconds * peak));
+  if (step.reading > 0) text += fmt::format("  reading the batch {:.1f} %\n", percent(step.reading, step.seconds));
   return text;
 }
 
@@ -50,10 +51,11 @@ std::string report(const machine::Setting& setting, const graph::Graph& graph, s
 }
 
 std::vector<std::pair<std::string, double>> figures(const Step& step, std::int64_t batch) {
-  return {{"seconds", step.seconds},      {"samples_per_second", static_cast<double>(batch) / step.seconds},
-          {"forward", step.computing[0]}, {"backward", step.computing[1]},
-          {"update", step.computing[2]},  {"packing", step.packing},
-          {"waiting", step.waiting},      {"transferring", step.transferring}};
+  return {{"seconds", step.seconds},          {"samples_per_second", static_cast<double>(batch) / step.seconds},
+          {"forward", step.computing[0]},     {"backward", step.computing[1]},
+          {"update", step.computing[2]},      {"packing", step.packing},
+          {"reading", step.reading},          {"waiting", step.waiting},
+          {"transferring", step.transferring}};
 }
 
 } // namespace soybean::simulate

@@ -31,6 +31,7 @@ public:
   }
 
   Step run() {
+    read_batch();
     for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
       const Instruction& instruction = program_.instructions[at_];
       switch (instruction.kind) {
@@ -82,6 +83,13 @@ private:
     const Box box =
         tiling::block(program_.buffers[b].tiling, tensor.shape, program_.mesh, tiling::ranks(program_.mesh) - 1);
     return static_cast<double>(volume(box) * size_of(tensor.dtype));
+  }
+
+  void read_batch() {
+    double bytes = 0;
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b)
+      if (program_.buffers[b].life == program::Life::fed) bytes += block_bytes(static_cast<BufferId>(b));
+    clock_ = step_.reading = machine::batch_seconds(setting_, bytes);
   }
 
   void compute(const Instruction& instruction) {

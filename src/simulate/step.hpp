@@ -20,7 +20,7 @@ struct Interval {
   double begin = 0, end = 0;   ///< seconds from the start of the step
 };
 
-/// Where the time of a layer goes; the sums over layers are the step's.
+/// Where the time of a layer goes; the sums over layers are the step's, but for reading.
 struct LayerSeconds {
   double computing = 0;
   double packing = 0; ///< kernels that pack, unpack and copy blocks
@@ -28,7 +28,8 @@ struct LayerSeconds {
 };
 
 struct Step {
-  double seconds = 0;                   ///< computing + packing + waiting
+  double seconds = 0;                   ///< reading + computing + packing + waiting
+  double reading = 0;                   ///< of the batch, before the program
   std::array<double, 3> computing = {}; ///< of nodes by graph::Phase
   double packing = 0, waiting = 0;
   double transferring = 0;          ///< of the network, hidden behind kernels or not
