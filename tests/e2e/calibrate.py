@@ -30,11 +30,17 @@ class Calibrate(Case):
         self.assertTrue(1e-7 < link["latency"] < 0.1 and 1e7 < link["bandwidth"] < 1e12, link)
         self.assertTrue(0 <= machine["overlap"] <= 1)
 
+        self.assertGreaterEqual(machine["processor"]["cores"], 2)
+        self.assertTrue(0 <= machine["processor"]["turn"] < 0.1, machine["processor"])
+        self.assertTrue(0 <= machine["batch"]["seconds"] < 0.1 and machine["batch"]["bandwidth"] >= 0, machine["batch"])
+
         model = self.model()
         for ranks in (1, 2, 4):
             plan = self.run_program(0, model, "--ranks", ranks, "--machine", out, "--json", program="soybean_plan")
             self.assertEqual(plan.returncode, 0, plan.stderr)
-            self.assertGreater(json.loads(plan.stdout)["time"]["seconds"], 0)
+            time = json.loads(plan.stdout)["time"]
+            self.assertGreaterEqual(time["seconds"], time["reading"])
+            self.assertGreater(time["seconds"], 0)
 
     def test_what_it_can_not_do_is_one_error(self):
         for arguments, text in (

@@ -113,6 +113,15 @@ TEST(Fit, AHostHasWhatItsRanksReachTogether) {
           << op;
 }
 
+TEST(Fit, BatchesTakeAStartAndABandwidth) {
+  const machine::Batch batch = fit_batch({1e4, 3e-5}, {1e6, 1.02e-3});
+  EXPECT_NEAR(batch.seconds, 2e-5, 1e-10);
+  EXPECT_NEAR(batch.bandwidth, 1e9, 1);
+  EXPECT_EQ(fit_batch({1e4, 3e-5}, {1e6, 2e-5}), (machine::Batch{3e-5, 0})); // noise alone sets them apart
+  EXPECT_EQ(fit_batch({1e5, 1e-5}, {1e6, 9e-4}).seconds, 0);                 // never less than nothing
+  EXPECT_EQ(of_host(machine::Batch{2e-5, 1e9}, 4), (machine::Batch{2e-5, 4e9}));
+}
+
 TEST(Fit, OtherPrecisionsGetRatesAlone) {
   const Measured m = measured(known());
   const machine::Rates rates = fit_rates(known(), m.kernels);

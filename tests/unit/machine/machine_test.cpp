@@ -45,6 +45,24 @@ TEST(Machine, IsReadFromItsFile) {
   EXPECT_EQ(machine.links[2], (Link{"network", 0, 1e-5, 1e9, Per::group}));
 }
 
+TEST(Machine, MayLeaveOutBatchesAndTurns) {
+  const Machine without = parse_machine(example_text(), "m.toml");
+  const std::string more = "[batch]\nseconds = 2e-5\nbandwidth = 1e9\n";
+  const Machine with_all =
+      parse_machine(with(example_text(), "launch", "launch = 1e-6\ncores = 2\nturn = 3e-6") + more, "m.toml");
+
+  EXPECT_EQ(without.batch, Batch());
+  EXPECT_EQ(without.processor.cores, 0);
+  EXPECT_EQ(with_all.batch, (Batch{2e-5, 1e9}));
+  EXPECT_EQ(with_all.processor.cores, 2);
+  EXPECT_EQ(with_all.processor.turn, 3e-6);
+  for (const Machine& machine : {without, with_all}) {
+    const Machine again = parse_machine(machine_text(machine), "m.toml");
+    EXPECT_EQ(again.batch, machine.batch);
+    EXPECT_EQ(again.processor, machine.processor);
+  }
+}
+
 TEST(Machine, ItsTextReadsBack) {
   Machine machine = parse_machine(example_text(), "m.toml");
   machine.name = "a \"b\" \\";
@@ -73,6 +91,11 @@ TEST(Machine, FaultsOfItsFileAreNamed) {
        "m.toml:4: unknown key overlab, got 0.5 (number) expected a known key. did you mean \"overlap\"?"},
       {"[processor]", "[elsewhere]", "m.toml:12: processor.launch, got nothing expected a number"},
       {"launch", "launch = \"5 us\"", "m.toml:7: processor.launch, got \"5 us\" (string) expected a number"},
+      {"launch", "cores = -1", "m.toml:7: processor.cores, got -1 (integer) expected"},
+      {"launch", "launch = 0\nturn = -1", "m.toml:8: processor.turn, got -1 (integer) expected a number of at least 0"},
+      {"[processor]", "[batch]\nseconds = -1\n[processor]",
+       "m.toml:7: batch.seconds, got -1 (integer) expected a number of at least 0"},
+      {"[processor]", "[batch]\nbandwith = 1\n[processor]", "unknown key batch.bandwith"},
       {"memory_bandwidth", "memory_bandwidth = 0",
        "m.toml:8: processor.memory_bandwidth, got 0 (integer) expected a number above 0, in bytes/s"},
       {"cache_bandwidth", "cache_bandwidth = 5",

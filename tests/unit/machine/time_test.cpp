@@ -86,6 +86,35 @@ TEST(KernelSeconds, RanksOfAHostShareWhatIsShared) {
   EXPECT_DOUBLE_EQ(kernel_seconds(host, "relu", {1, 1250}), 1e-6 + 4 * (250 / 4e9 + 1000 / 1e9));
 }
 
+TEST(KernelSeconds, RanksTakeTurnsOnTooFewCores) {
+  Machine machine = example();
+  machine.processor.shared = true;
+  machine.processor.cores = 2;
+  machine.processor.turn = 3e-6;
+  const Setting two = setting_of({2}, machine), host = setting_of({2, 2}, machine);
+  const graph::Tensor m = matrix(1000, 1000);
+
+  EXPECT_EQ(two.turns, 1); // and with as many cores as ranks nothing changes
+  EXPECT_DOUBLE_EQ(kernel_seconds(two, "relu", {1e9, 0}), 1e-6 + 2 * 1e9 / 1e11);
+  EXPECT_DOUBLE_EQ(network(two, m, {partial()}, {split(0)}), 1e-6 + 2e6 / 8e9);
+  EXPECT_EQ(host.turns, 2); // the launch, too, comes twice; each kernel has its core for itself
+  EXPECT_DOUBLE_EQ(kernel_seconds(host, "relu", {1e9, 0}), 2 * (1e-6 + 2 * 1e9 / 1e11));
+  EXPECT_DOUBLE_EQ(network(host, m, {replicate(), partial()}, {replicate(), split(0)}), 1e-6 + 3e-6 + 2e6 / 8e9);
+}
+
+TEST(BatchSeconds, AreSharedLikeKernels) {
+  Machine machine = example();
+  EXPECT_EQ(batch_seconds(setting_of({}, machine), 1e6), 0);
+  machine.batch = {.seconds = 2e-5, .bandwidth = 0};
+  EXPECT_DOUBLE_EQ(batch_seconds(setting_of({}, machine), 1e6), 2e-5);
+  machine.batch.bandwidth = 1e9;
+  machine.processor.shared = true;
+  machine.processor.cores = 2;
+  EXPECT_DOUBLE_EQ(batch_seconds(setting_of({}, machine), 1e6), 2e-5 + 1e6 / 1e9);
+  EXPECT_DOUBLE_EQ(batch_seconds(setting_of({2}, machine), 1e6), 2e-5 + 2 * 1e6 / 1e9);
+  EXPECT_DOUBLE_EQ(batch_seconds(setting_of({2, 2}, machine), 1e6), 2 * (2e-5 + 2 * 1e6 / 1e9));
+}
+
 TEST(NodeSeconds, AmountsAreThoseOfTheFullestRank) {
   graph::Graph graph;
   const graph::TensorId x = ops::input_source(graph, 10, {6});

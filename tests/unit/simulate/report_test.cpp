@@ -31,6 +31,10 @@ TEST(Report, SaysHowLongAndWhereItGoes) {
             "3.00 ms hidden); 20.0 % of the processor's peak\n"
             "  layer                      computing     packing     waiting   of step\n"
             "  fc1                          3.50 ms           -     1.50 ms   100.0 %\n");
+
+  Step step = step_of(0.001, 0.002, 0.0005, 0.0015);
+  step.reading = 0.001;
+  EXPECT_NE(summary(setting, 100, step, step).find("\n  reading the batch 20.0 %\n"), std::string::npos);
 }
 
 } // namespace

@@ -139,6 +139,30 @@ TEST(Predict, TransfersHideBehindKernelsAsFarAsTheMachineLets) {
   }
 }
 
+TEST(Predict, TheBatchIsReadBeforeTheProgram) {
+  const graph::Graph graph = mlp(64, 32);
+  const tiling::Mesh mesh{{2}};
+  const plan::Plan plan = plan::make_plan(graph, mesh, {.strategy = "data"});
+  machine::Setting setting = setting_of(mesh);
+  const Step before = predict(setting, graph, plan);
+  setting.machine.batch = {.seconds = 1e-3, .bandwidth = 1e6};
+
+  const Step step = predict(setting, graph, plan);
+
+  // half of the rows' inputs, labels and weights, and the step's scalars
+  double bytes = 0;
+  for (const graph::Tensor& t : graph.tensors) {
+    const auto size = static_cast<double>(volume(t.shape) * size_of(t.dtype));
+    if (t.role == graph::Role::input || t.role == graph::Role::label || t.role == graph::Role::sample_weight)
+      bytes += size / 2;
+    if (t.role == graph::Role::hyper) bytes += size;
+  }
+  EXPECT_NEAR(step.reading, 1e-3 + bytes / 1e6, 1e-12);
+  EXPECT_NEAR(step.seconds, before.seconds + step.reading, 1e-12);
+  EXPECT_EQ(before.reading, 0);
+  EXPECT_GE(step.timeline.front().begin, step.reading);
+}
+
 TEST(Predict, HiddenPartByHand) {
   // One transfer of t seconds, started before a kernel of k seconds and waited for after it.
   const tiling::Mesh mesh{{2}};
