@@ -17,7 +17,8 @@ namespace {
 
 using machine::Precision;
 
-constexpr NetworkSize tiny{2, 8, 2, 8}, small{16, 16, 16, 128}, middle{16, 32, 32, 512}, large{8, 56, 64, 1024};
+constexpr NetworkSize tiny{2, 8, 2, 8}, narrow{8, 16, 8, 32}, small{16, 16, 16, 128}, middle{16, 32, 32, 512},
+    large{8, 56, 64, 1024};
 
 std::vector<Sample> measure_networks(const device::Exec& exec, comm::Comm& comm, DType precision,
                                      const std::vector<NetworkSize>& sizes, std::int64_t dense_width) {
@@ -75,7 +76,8 @@ Calibration calibrate(const device::Exec& exec, comm::Comm& comm, const std::vec
   machine::Machine& machine = result.machine;
   machine.links = measure_links(exec, comm, hosts);
   machine.overlap = measure_overlap(exec, comm);
-  const std::vector<Sample> kernels = measure_networks(exec, comm, DType::f32, {tiny, small, middle, large}, 1024);
+  const std::vector<Sample> kernels =
+      measure_networks(exec, comm, DType::f32, {tiny, narrow, small, middle, large}, 1024);
   const Precision precision = exec.math() == device::Math::tf32 ? Precision::tf32 : Precision::fp32;
   machine.processor = fit_processor(kernels, sweep_memory(exec, comm), precision);
   if (!exec.on_device()) {

@@ -139,7 +139,7 @@ constexpr std::int64_t large_count = 4 << 20; // floats
 
 /// Seconds of a collective: from a common start to its end on the last rank, the median of a few.
 double collective_seconds(const device::Exec& exec, comm::Comm& comm, const comm::Collective& collective) {
-  const int repeats = collective.counts[0] < large_count ? 51 : 9;
+  constexpr int repeats = 9;
   std::vector<double> taken;
   for (int i = 0; i < repeats; ++i) {
     comm.barrier();
@@ -205,7 +205,7 @@ GroupSpeed measure_group(const device::Exec& exec, comm::Comm& comm, const std::
   const auto members = static_cast<double>(group.size());
   const AllReduce small(exec, comm, group, 2), large(exec, comm, group, large_count);
   const double rounds = 2 * static_cast<double>(std::bit_width(group.size() - 1));
-  const double latency = collective_seconds(exec, comm, small.collective()) / rounds;
+  const double latency = seconds_in_turn(exec, comm, small.collective()) / rounds;
   const double seconds = collective_seconds(exec, comm, large.collective());
   const double sent = 2 * (members - 1) / members * 4 * large_count;
   return {latency, sent / std::max(seconds - 2 * (members - 1) * latency, 0.5 * seconds)};
@@ -281,8 +281,7 @@ double measure_turn(const device::Exec& exec, comm::Comm& comm, const std::vecto
   runtime::bind_to(shared_core(comm, mine, first, comm.rank() % each / 2));
   const double sharing = seconds_in_turn(exec, comm, small.collective());
   runtime::bind_to(mine);
-  constexpr int rounds = 2; // of an all-reduce of two
-  return std::max(0.0, sharing - apart) / rounds;
+  return std::max(0.0, sharing - apart); // there with one rank's term, back with the sum
 }
 
 double measure_overlap(const device::Exec& exec, comm::Comm& comm) {

@@ -22,8 +22,8 @@ std::vector<Sample> measure_kernels(const graph::Graph& graph, const device::Exe
 std::vector<machine::Link> measure_links(const device::Exec& exec, comm::Comm& comm,
                                          const std::vector<std::string>& hosts);
 
-/// Seconds that a message takes longer between two ranks of a host that share a core and so take turns; 0 where there
-/// are no two. Collective.
+/// Seconds in which a core goes from one rank to another and back, when they share it and wait for each other's
+/// messages; 0 where no two ranks are on a host. Collective.
 double measure_turn(const device::Exec& exec, comm::Comm& comm, const std::vector<std::string>& hosts);
 
 /// How much of an all-reduce is done beside kernels, from 0 to 1. Collective.

@@ -47,9 +47,9 @@ struct Rates {
 /// Of one rank, or, `shared`, of a host whose ranks have equal parts of it.
 struct Processor {
   bool shared = false;
-  std::int64_t cores = 0;      ///< of a host; more ranks than that take turns. 0: as many as there are ranks
-  double turn = 0;             ///< seconds that a message takes longer where ranks take turns
-  double launch = 0;           ///< seconds between the starts of two kernels that do nothing
+  std::int64_t cores = 0; ///< of a host; more ranks than that take turns. 0: as many as there are ranks
+  double turn = 0;   ///< seconds until a core is back that was given to one other rank while a message is waited for
+  double launch = 0; ///< seconds between the starts of two kernels that do nothing
   double memory_bandwidth = 0; ///< bytes/s, read and written together, as element-wise kernels reach it
   double cache = 0;            ///< bytes; operands of a kernel that fit in it move at cache_bandwidth. 0: none
   double cache_bandwidth = 0;

@@ -183,7 +183,7 @@ void take_turns(Setting& setting) {
   setting.turns = static_cast<double>(on_host) / static_cast<double>(computing);
   if (m.processor.shared) setting.processor_share = 1.0 / static_cast<double>(computing);
   if (setting.turns > 1)
-    for (Link& link : m.links) link.latency += m.processor.turn;
+    for (Link& link : m.links) link.latency += (setting.turns - 1) * m.processor.turn;
 }
 
 } // namespace

@@ -100,6 +100,9 @@ TEST(KernelSeconds, RanksTakeTurnsOnTooFewCores) {
   EXPECT_EQ(host.turns, 2); // the launch, too, comes twice; each kernel has its core for itself
   EXPECT_DOUBLE_EQ(kernel_seconds(host, "relu", {1e9, 0}), 2 * (1e-6 + 2 * 1e9 / 1e11));
   EXPECT_DOUBLE_EQ(network(host, m, {replicate(), partial()}, {replicate(), split(0)}), 1e-6 + 3e-6 + 2e6 / 8e9);
+  machine.processor.cores = 1; // three others come first
+  EXPECT_DOUBLE_EQ(network(setting_of({2, 2}, machine), m, {replicate(), partial()}, {replicate(), split(0)}),
+                   1e-6 + 3 * 3e-6 + 2e6 / 8e9);
 }
 
 TEST(BatchSeconds, AreSharedLikeKernels) {
