@@ -188,7 +188,8 @@ Json timeline(const PageContent& content) {
     longest.push_back({{"what", item.what}, {"layer", item.layer}, {"seconds", item.seconds}});
   return {{"seconds", step.seconds},
           {"sums",
-           {{"forward", step.computing[0]},
+           {{"reading", step.reading},
+            {"forward", step.computing[0]},
             {"backward", step.computing[1]},
             {"update", step.computing[2]},
             {"packing", step.packing},

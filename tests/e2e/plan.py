@@ -60,7 +60,7 @@ class Plan(Case):
         time = report["time"]
         self.assertEqual(time["seconds"], report["strategies"]["auto"]["seconds"])
         self.assertAlmostEqual(time["samples_per_second"] * time["seconds"], 256)
-        parts = sum(time[part] for part in ("forward", "backward", "update", "packing", "waiting"))
+        parts = sum(time[part] for part in ("forward", "backward", "update", "packing", "reading", "waiting"))
         self.assertAlmostEqual(parts, time["seconds"])
         self.assertAlmostEqual(report["strategies"]["data"]["seconds"] / time["seconds"], time["speedup_over_data"])
         self.assertGreater(time["speedup_over_data"], 1.5)  # the paper's range is 1.5 to 4

@@ -259,13 +259,13 @@ function timeline() {
     holder.scrollLeft = middle * holder.scrollWidth - holder.clientWidth / 2;
   });
   const sum = t.sums, hidden = Math.max(0, sum.transferring - sum.waiting);
-  const parts = ["forward", "backward", "update", "packing", "waiting"];
+  const parts = [...(sum.reading > 0 ? ["reading"] : []), "forward", "backward", "update", "packing", "waiting"];
   return section("time", `Time of one step on ${plan.machine.name}`,
     h("p", {}, `Predicted for the fullest rank: kernels, and transfers beside them. ${seconds(sum.transferring)} of transfers, ${seconds(hidden)} of them hidden behind kernels; nothing is computed for ${seconds(sum.waiting)}.`),
     h("div", {class: "tools"}, legend([...names.map((name) => [name, colour(name)]), ["transfer", colour("network")]]), h("label", {}, "zoom", zoom)),
     holder,
     h("div", {class: "pair"},
-      table("where the step goes", [left("part"), right("time"), right("share")], parts.map((part) => [part === "waiting" ? "waiting for transfers" : part, seconds(sum[part]), share(sum[part], t.seconds)])),
+      table("where the step goes", [left("part"), right("time"), right("share")], parts.map((part) => [part === "waiting" ? "waiting for transfers" : part === "reading" ? "reading the batch" : part, seconds(sum[part]), share(sum[part], t.seconds)])),
       table("what takes longest", [left("kernel or transfer"), left("of layer"), right("time"), right("of step")], t.longest.map((item) => [item.what, item.layer, seconds(item.seconds), share(item.seconds, t.seconds)]))));
 }
 
