@@ -24,8 +24,7 @@ config::Table read_table(const Common& common) {
 Job read(const Common& common, std::int64_t times) {
   config::Table root = read_table(common);
   if (times > 1) root.apply_override(fmt::format("data.batch={}", times * config::read_run_config(root).data.batch));
-  Job job;
-  job.root = root;
+  Job job{.root = root};
   job.config = config::read_run_config(root);
   job.graph = frontend::build_training_graph(root, job.config);
   root.report_unread();
@@ -39,7 +38,8 @@ plan::Savings given(const Job& job) {
 
 graph::Graph build(const Job& job, const plan::Savings& savings) {
   return frontend::build_training_graph(
-      *job.root, frontend::with_savings(job.config, savings.microbatches, savings.recompute.value()));
+      job.root,
+      frontend::with_savings(job.config, savings.microbatches, savings.recompute.value_or(graph::Recompute::none)));
 }
 
 void adopt(Job& job, graph::Graph graph) {

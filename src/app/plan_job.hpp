@@ -17,7 +17,7 @@
 namespace soybean::app {
 
 struct Job {
-  std::optional<config::Table> root; ///< the model file
+  config::Table root; ///< the model file
   config::RunConfig config;
   graph::Graph graph;
   tiling::Mesh mesh;

@@ -61,7 +61,7 @@ public:
   }
 
   /// Whether nothing cheaper is to be expected.
-  bool done() const { return best_ && best_->plan.price() <= *least_price_; }
+  bool done() const { return best_ && best_->plan.price() <= least_price_.value_or(0); }
   bool found() const { return best_.has_value(); }
 
   /// Looks for plans that fit, be they dearer.
@@ -79,7 +79,10 @@ public:
     if (plan && (!best_ || plan->price() < best_->plan.price())) best_ = Planned{std::move(graph), std::move(*plan)};
   }
 
-  Planned result() && { return std::move(best_.value()); }
+  Planned result() && {
+    ensure(best_.has_value(), "no plan and no refusal");
+    return std::move(best_).value_or(Planned{});
+  }
 
 private:
   struct Size {

@@ -34,7 +34,7 @@ Graph layers(const Savings& savings, bool norms) {
   }
   ops::loss_layer(g, ops::dense_layer(g, "last", x, {.units = 4, .bias = false}));
   g.microbatches = savings.microbatches;
-  g.recompute = savings.recompute.value();
+  g.recompute = savings.recompute.value_or(graph::Recompute::none);
   ops::add_backward_and_update(g, {});
   return g;
 }

@@ -170,6 +170,7 @@ TEST(Search, no_plan_is_below_the_outlook_where_only_part_of_the_plans_was_looke
     const std::int64_t incumbent = best + best / 2;
     const std::vector<double> works = {1, 30, 100, 300}; // that few is easy leads to parts
     std::vector<Outlook> looks;
+    looks.reserve(works.size());
     for (const double easy : works)
       looks.push_back(Forecast(c.problem, {.incumbent = incumbent, .table_entries = entries, .easy_work = easy})
                           .outlook(incumbent));
