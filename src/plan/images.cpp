@@ -32,10 +32,12 @@ bool has_few_samples(const Model& model, const tiling::Mesh& mesh) {
 }
 
 Images by_samples(const Model& model, const tiling::Mesh& mesh) {
-  constexpr int most_ranks_of_both = 8, most_ranks_of_rows = 64;
+  constexpr int most_ranks_of_both = 8, most_ranks_of_rows = 64, most_nodes_of_both = 60;
   const int ranks = tiling::ranks(mesh);
   if (ranks > most_ranks_of_rows || !has_few_samples(model, mesh)) return Images::whole;
-  return ranks > most_ranks_of_both ? Images::rows : Images::rows_and_columns;
+  int nodes = 0; // whose images may be split; twins once
+  for (std::size_t v = 0; v < model.members.size(); ++v) nodes += may_split_images(model, v) ? 1 : 0;
+  return ranks > most_ranks_of_both || nodes > most_nodes_of_both ? Images::rows : Images::rows_and_columns;
 }
 
 } // namespace

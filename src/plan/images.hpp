@@ -11,8 +11,8 @@
 
 namespace soybean::plan {
 
-/// Rows and columns where there are fewer samples than ranks (of many ranks rows alone, of more still neither: the
-/// search would take too long), or pins ask for it.
+/// Rows and columns where there are fewer samples than ranks (of many ranks, or of many nodes, rows alone, of more
+/// ranks still neither: the search would take too long), or pins ask for it.
 Images images_to_split(const Setting& setting);
 
 /// The same of the neighbourhood of a plan: where there are fewer samples than ranks, or it does split some.
