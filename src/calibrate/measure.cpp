@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "calibrate/networks.hpp"
+#include "calibrate/timing.hpp"
 #include "comm/mpi_session.hpp"
 #include "device/arena.hpp"
 #include "ops/operator.hpp"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -22,16 +22,6 @@
 
 namespace soybean::calibrate {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Seconds of one call: the median of a few samples, each of as many calls as take a few milliseconds.
 template<class Call>

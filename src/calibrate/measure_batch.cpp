@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "calibrate/networks.hpp"
+#include "calibrate/timing.hpp"
 #include "data/loader.hpp"
 #include "plan/planner.hpp"
 #include "program/program.hpp"
@@ -10,21 +11,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <memory>
 
 namespace soybean::calibrate {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 data::Content content_of(graph::Role role) {
   return role == graph::Role::input   ? data::Content::inputs

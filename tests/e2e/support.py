@@ -82,6 +82,18 @@ class Case(unittest.TestCase):
         for step, (a, b) in enumerate(zip(got, expected), 1):
             self.assertLessEqual(abs(a - b), tolerance * abs(b), f"{what}: step {step}, {a} against {b}")
 
+    def assert_follows(self, run_dir, serial, what):
+        """In fp64: losses, weights, optimizer state and validation are the serial run's, bytes those planned."""
+        self.assert_close(self.losses(run_dir), self.losses(serial), 1e-9, what)
+        for record in self.metrics(run_dir):
+            self.assertEqual(record["bytes_moved"], record["bytes_planned"], what)
+        got, expected = (tensors(self.folder / d / "checkpoints" / "latest.h5") for d in (run_dir, serial))
+        self.assertEqual(got.keys(), expected.keys())
+        for name, values in expected.items():
+            self.assertLessEqual(abs(got[name] - values).max(), 1e-9 * max(abs(values).max(), 1e-6), f"{what}: {name}")
+        self.assertAlmostEqual(self.summary(run_dir)["validation"]["loss"],
+                               self.summary(serial)["validation"]["loss"], delta=1e-9)
+
 
 def tensors(path):
     """Every dataset of a checkpoint but the checksums, as NumPy arrays."""
