@@ -95,7 +95,7 @@ plan::Options options_of(const Job& job) {
 }
 
 void prepare_for(Job& job, const std::string& text, const std::string& file) {
-  adopt(job, build(job, plan::planned_savings(text, file, given(job))));
+  adopt(job, build(job, plan::planned_savings(text, file, given(job), job.config.data.batch)));
 }
 
 plan::Plan choose(Job& job) {

@@ -356,7 +356,7 @@ tiling::Mesh planned_mesh(const std::string& text, const std::string& file) {
   return *found;
 }
 
-Savings planned_savings(const std::string& text, const std::string& file, const Savings& given) {
+Savings planned_savings(const std::string& text, const std::string& file, const Savings& given, std::int64_t batch) {
   const Json root = parse_json(text, file);
   const Json key = root.is_object() ? root.value("key", Json::object()) : Json::object();
   Savings savings{1, graph::Recompute::none};
@@ -367,6 +367,10 @@ Savings planned_savings(const std::string& text, const std::string& file, const 
       if (kind == Json(std::string(graph::to_string(recompute)))) savings.recompute = recompute;
   }
   if (given.microbatches > 0) savings.microbatches = given.microbatches;
+  if (batch % savings.microbatches != 0)
+    fail("{}: key \"microbatches\" of the plan, got {} expected a divisor of data.batch, {}. The plan is for another "
+         "batch; make the plan anew.",
+         file, savings.microbatches, batch);
   if (given.recompute) savings.recompute = given.recompute;
   return savings;
 }

@@ -5,6 +5,7 @@
 #include "plan/plan.hpp"
 #include "plan/savings.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace soybean::plan {
@@ -19,8 +20,9 @@ std::string plan_text(const graph::Graph& graph, const Plan& plan);
 /// and for one that is not legal (naming node or tensor).
 Plan parse_plan(const std::string& text, const std::string& file, const graph::Graph& graph, const tiling::Mesh& mesh);
 
-/// The savings a plan file is for, where `given` leaves them open. Throws Error for text that is not JSON.
-Savings planned_savings(const std::string& text, const std::string& file, const Savings& given);
+/// The savings a plan file is for, where `given` leaves them open. Throws Error for text that is not JSON and for
+/// microbatches that do not divide the batch.
+Savings planned_savings(const std::string& text, const std::string& file, const Savings& given, std::int64_t batch);
 
 /// The mesh a plan file is for. Throws Error for text that is not a plan.
 tiling::Mesh planned_mesh(const std::string& text, const std::string& file);

@@ -53,7 +53,7 @@ plan::Planned choose_plan(const Job& job, const tiling::Mesh& mesh, const std::s
         *job.root, frontend::with_savings(job.config, savings.microbatches, savings.recompute.value()));
   };
   if (!parallel.plan.empty()) {
-    graph::Graph graph = build(plan::planned_savings(plan_text, parallel.plan, job.savings));
+    graph::Graph graph = build(plan::planned_savings(plan_text, parallel.plan, job.savings, job.config.data.batch));
     plan::Plan plan = plan::parse_plan(plan_text, parallel.plan, graph, mesh);
     return {std::move(graph), std::move(plan)};
   }

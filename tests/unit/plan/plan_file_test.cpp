@@ -102,13 +102,23 @@ TEST(PlanFile, savings_are_remembered) {
   graph.recompute = graph::Recompute::cheap; // what it says, whatever the nodes are
   const std::string text = text_of(graph);
   const auto of = [&](const std::string& file, const plan::Savings& given = {}) {
-    const plan::Savings savings = plan::planned_savings(file, "p.json", given);
+    const plan::Savings savings = plan::planned_savings(file, "p.json", given, 8);
     return fmt::format("{} {}", savings.microbatches, to_string(savings.recompute.value()));
   };
   EXPECT_EQ(of(text), "1 cheap");
   EXPECT_EQ(of(replaced(text, "\"microbatches\":1", "\"microbatches\":4")), "4 cheap");
   EXPECT_EQ(of(text, {2, graph::Recompute::none}), "2 none");
   EXPECT_EQ(of("{\"key\": {}}"), "1 none");
+  for (const std::string number : {"3", "16", "1000000000000"}) {
+    std::string said;
+    try {
+      of(replaced(text, "\"microbatches\":1", "\"microbatches\":" + number));
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_EQ(said, "p.json: key \"microbatches\" of the plan, got " + number +
+                        " expected a divisor of data.batch, 8. The plan is for another batch; make the plan anew.");
+  }
   EXPECT_EQ(error_of(text, small()),
             "p.json: key \"recompute\" of the plan, got \"cheap\" expected \"none\". The plan is for another "
             "train.recompute; make the plan anew.");
