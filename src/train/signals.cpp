@@ -7,6 +7,7 @@ namespace soybean::train {
 namespace {
 
 constexpr std::array<int, 3> handled = {SIGTERM, SIGINT, SIGUSR1};
+constexpr std::array<int, 2> errors_of_writes = {SIGXFSZ, SIGPIPE}; // ignored, the write itself fails
 
 // A handler has no other way to say that it ran.
 volatile std::sig_atomic_t last_signal = 0;
@@ -33,11 +34,12 @@ void note_stop_signals() {
   action.sa_flags = 0; // no SA_RESTART: a write to a terminal nobody reads must give up (see output.hpp)
   for (const int signal : handled) sigaction(signal, &action, nullptr);
   mask(SIG_BLOCK);
-  std::signal(SIGXFSZ, SIG_IGN); // a file size limit then shows as an error of the write
+  for (const int signal : errors_of_writes) std::signal(signal, SIG_IGN);
 }
 
 void obey_stop_signals() {
   for (const int signal : handled) std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
   mask(SIG_UNBLOCK);
   if (last_signal != 0) std::raise(last_signal);
 }
@@ -46,6 +48,13 @@ HearSignals::HearSignals() : before_(mask(SIG_UNBLOCK)) {}
 
 HearSignals::~HearSignals() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+sigset_t mask_letting_signals_in() noexcept {
+  sigset_t set;
+  pthread_sigmask(SIG_SETMASK, nullptr, &set);
+  for (const int signal : handled) sigdelset(&set, signal);
+  return set;
 }
 
 int stop_signal() noexcept {

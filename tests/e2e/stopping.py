@@ -108,6 +108,29 @@ class Stopping(Case):
         process.send_signal(signal.SIGTERM)
         self.assertIn("SIGTERM", self.stopped(process))
 
+    def test_output_that_nobody_reads_does_not_hold_up_the_stop(self):
+        # Every step prints, so the pipe is full soon, and there are lines to print between the signal and the checkpoint.
+        process = self.start(0, self.model(LONG), "--set", "train.log_every=1")
+        steps = -1
+        while len(self.losses()) > steps:
+            steps = len(self.losses())
+            time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+        self.stopped(process)
+
+    def test_a_reader_that_has_gone_does_not_end_the_run(self):
+        process = self.start(0, self.model(LONG), "--set", "train.log_every=1")
+        process.stdout.close()
+        steps = len(self.losses())
+        deadline = time.monotonic() + 60
+        while len(self.losses()) < steps + 1000:
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=30), 75)
+        self.assertTrue(tensors(self.folder / "run" / "checkpoints" / "latest.h5"))
+
     def test_term_to_mpirun_leaves_the_checkpoint(self):
         # Open MPI passes the SIGTERM on after this many seconds, and kills after as many again.
         process = self.start(2, self.model(LONG), OMPI_MCA_odls_base_sigkill_timeout="5")
