@@ -5,6 +5,7 @@
 #include "comm/hierarchical.hpp"
 #include "comm/mpi.hpp"
 #include "comm/mpi_device.hpp"
+#include "comm/progressing.hpp"
 #include "comm/staged.hpp"
 
 #include <algorithm>
@@ -137,6 +138,12 @@ std::vector<Row> rows() {
   return table;
 }
 
+bool any_thread_may_call_mpi() {
+  int level = MPI_THREAD_SINGLE;
+  check(MPI_Query_thread(&level), "MPI_Query_thread");
+  return level >= MPI_THREAD_SERIALIZED;
+}
+
 [[noreturn]] void refuse(const std::string& name, const std::vector<Row>& table) {
   std::string known;
   for (const Row& row : table) known += (known.empty() ? "" : ", ") + row.name;
@@ -155,7 +162,10 @@ std::unique_ptr<Comm> make_comm(const std::string& name, const Place& place) {
   int size = 1;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   ensure(place.hosts.empty() || std::ssize(place.hosts) == size, "one host per rank");
-  return size == 1 ? make_self_comm() : row->make(place, size);
+  if (size == 1) return make_self_comm();
+  std::unique_ptr<Comm> comm = row->make(place, size);
+  if (place.device >= 0 || !any_thread_may_call_mpi()) return comm; // accelerators' transfers need nobody
+  return std::make_unique<ProgressingComm>(std::move(comm));
 }
 
 } // namespace soybean::comm

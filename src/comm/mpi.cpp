@@ -160,7 +160,8 @@ bool MpiComm::complete_receives(Flow& flow) {
                                 flow.collective.label, bytes, r.peer, r.bytes));
     if (r.own != nullptr) {
       const DType type = flow.collective.dtype;
-      add(type, r.into, r.own, flow.staging[slot], r.bytes / size_of(type), flow.threads);
+      const int threads = std::this_thread::get_id() == computes_ ? flow.threads : 1;
+      add(type, r.into, r.own, flow.staging[slot], r.bytes / size_of(type), threads);
       free_staging_.push_back(flow.staging[slot]);
       --flow.staged;
     }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace soybean::comm {
@@ -45,8 +46,10 @@ public:
   Counters counters() const override { return counters_; }
 
 private:
-  static constexpr std::int64_t window = 64;       ///< messages posted at a time, each way
-  static constexpr std::int64_t staged_window = 4; ///< of these, chunks to be reduced
+  static constexpr std::int64_t window = 64; ///< messages posted at a time, each way
+  /// Of these, chunks to be reduced. Over TCP their permissions to send wait behind the other direction's data: with 4
+  /// a link of 1 Gb/s ran at 58 % of its rate, with 16 at 95 %.
+  static constexpr std::int64_t staged_window = 16;
 
   /// A collective under way. Counts are positions in the schedule; request i is at i % window.
   struct Flow {
@@ -81,6 +84,7 @@ private:
 
   MpiOptions options_;
   OwnedComm data_, control_;
+  std::thread::id computes_ = std::this_thread::get_id(); ///< has the threads of kernels; others add alone
   int rank_ = 0, size_ = 1;
   Token tags_ = 32768; ///< number of tags MPI allows
   Token started_ = 0;

@@ -13,7 +13,7 @@ namespace soybean::comm {
 
 MpiSession::MpiSession(int* argc, char*** argv) {
   int provided = 0;
-  check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
     fail("MPI: MPI_Init_thread, got thread level {} expected MPI_THREAD_FUNNELED. Use an MPI library built with "
          "thread support",

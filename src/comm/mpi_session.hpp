@@ -7,7 +7,8 @@ namespace soybean::comm {
 
 class MpiSession {
 public:
-  MpiSession(int* argc, char*** argv); ///< MPI_THREAD_FUNNELED: only the thread that made it calls MPI
+  /// MPI_THREAD_SERIALIZED where the library has it, so that transfers may progress beside kernels; else FUNNELED.
+  MpiSession(int* argc, char*** argv);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;

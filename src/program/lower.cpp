@@ -1,6 +1,7 @@
 // Lowering: graph + plan → the straight-line program of a step (DESIGN §3, "produced, stored, needed").
 #include "base/error.hpp"
 #include "ops/operator.hpp"
+#include "program/overlap.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ public:
       if (included(static_cast<NodeId>(n))) add_node(static_cast<NodeId>(n));
     for (TensorId metric : graph_.metrics)
       if (included(graph_.tensors[metric].producer)) program_.metrics.push_back(stored_[metric]);
-    insert_frees();
+    insert_frees(program_);
     return std::move(program_);
   }
 
@@ -157,31 +158,6 @@ private:
     const bool waits = instruction.kind == Kind::start;
     program_.instructions.push_back(std::move(instruction));
     if (waits) program_.instructions.push_back({.kind = Kind::wait, .node = n, .token = tokens_ - 1});
-  }
-
-  /// Frees each transient buffer, metrics excepted, right after the instruction that uses it last.
-  void insert_frees() {
-    const std::vector<Instruction> old = std::exchange(program_.instructions, {});
-    std::vector<std::size_t> last(program_.buffers.size(), 0);
-    std::vector<std::size_t> started(tokens_, 0);
-    for (std::size_t i = 0; i < old.size(); ++i) {
-      if (old[i].kind == Kind::start) started[old[i].token] = i;
-      const Instruction& user = old[i].kind == Kind::wait ? old[started[old[i].token]] : old[i];
-      for (BufferId b : user.inputs) last[b] = i;
-      for (BufferId b : user.outputs) last[b] = i;
-    }
-    std::vector<std::vector<BufferId>> dying(old.size());
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-      const auto id = static_cast<BufferId>(b);
-      const auto& metrics = program_.metrics;
-      if (program_.buffers[b].life == Life::transient && std::find(metrics.begin(), metrics.end(), id) == metrics.end())
-        dying[last[b]].push_back(id);
-    }
-    for (std::size_t i = 0; i < old.size(); ++i) {
-      program_.instructions.push_back(old[i]);
-      if (!dying[i].empty())
-        program_.instructions.push_back({.kind = Kind::free, .node = old[i].node, .inputs = dying[i]});
-    }
   }
 
   const graph::Graph& graph_;

@@ -2,6 +2,7 @@
 #include "base/error.hpp"
 #include "ops/operator.hpp"
 #include "program/fuse.hpp"
+#include "program/overlap.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>
@@ -78,6 +79,7 @@ void in_place(const graph::Graph& graph, Program& program) {
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> table = {
       {"fuse", "bias and activation run in the call of the convolution or product they follow", fuse},
+      {"overlap", "transfers start as soon as they can and are waited for when nothing else can be done", overlap},
       {"in_place", "results take the memory of operands that die", in_place},
   };
   return table;

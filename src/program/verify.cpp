@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace soybean::program {
 namespace {
@@ -44,6 +45,7 @@ public:
       : graph_(graph),
         program_(program),
         active_(graph::active_nodes(graph, program.training)),
+        computed_(graph.nodes.size(), 0),
         holds_(program.buffers.size(), graph::none),
         written_(program.buffers.size(), 0),
         freed_(program.buffers.size(), 0),
@@ -130,12 +132,10 @@ private:
     for (BufferId b : given_) holds_[b] = graph::none;
   }
 
-  /// The node is the next one of the program.
+  /// The node is one of the program that has not been computed yet.
   void follow(graph::NodeId node) {
-    require(node > last_node_, graph_.nodes[node].name + " is computed out of order");
-    for (graph::NodeId n = last_node_ + 1; n < node; ++n) require(!expected(n), graph_.nodes[n].name + " is left out");
-    last_node_ = node;
     require(expected(node), graph_.nodes[node].name + " has no place in this program");
+    require(!std::exchange(computed_[node], 1), graph_.nodes[node].name + " is computed twice");
   }
 
   /// What the instruction reads, node after node; an epilogue's first operand is the one result of the node before it,
@@ -221,8 +221,8 @@ private:
 
   void check_end() const {
     require(under_way_.empty(), "a redistribution is never waited for");
-    for (graph::NodeId n = last_node_ + 1; n < static_cast<graph::NodeId>(graph_.nodes.size()); ++n)
-      require(!expected(n), graph_.nodes[n].name + " is left out");
+    for (graph::NodeId n = 0; n < static_cast<graph::NodeId>(graph_.nodes.size()); ++n)
+      require(!expected(n) || computed_[n], graph_.nodes[n].name + " is left out");
     std::vector<TensorId> metrics;
     for (TensorId metric : graph_.metrics)
       if (expected(graph_.tensors[metric].producer)) metrics.push_back(metric);
@@ -245,9 +245,8 @@ private:
 
   const graph::Graph& graph_;
   const Program& program_;
-  std::vector<char> active_; // per node
+  std::vector<char> active_, computed_; // per node
   std::size_t at_ = 0;
-  graph::NodeId last_node_ = -1;
   std::vector<TensorId> holds_; // per buffer; none: not written yet, or its memory was given to another
   std::vector<char> written_, freed_, arriving_; // arriving: a start writes it
   std::vector<int> leaving_;                     // starts that read it

@@ -3,6 +3,7 @@
 
 #include "comm/hierarchical.hpp"
 #include "comm/mpi.hpp"
+#include "comm/progressing.hpp"
 #include "comm/staged.hpp"
 
 namespace {
@@ -32,6 +33,10 @@ std::unique_ptr<Comm> staged(std::unique_ptr<Comm> host) {
   return std::make_unique<StagedComm>(std::move(host), StagedOptions{.always = true});
 }
 
+std::unique_ptr<Comm> progressing(std::unique_ptr<Comm> below) {
+  return std::make_unique<ProgressingComm>(std::move(below));
+}
+
 } // namespace
 
 const std::vector<soybean::test::Backend>& soybean::test::backends() {
@@ -41,6 +46,9 @@ const std::vector<soybean::test::Backend>& soybean::test::backends() {
       {"mpi_library", [] { return mpi({.library = true}); }, -1, true},
       {"mpi_library in small messages", [] { return mpi({.library = true, .sizes = small}); }, -1, true},
       {"hierarchical", [] { return three_per_host(); }},
+      {"progressing mpi", [] { return progressing(mpi({.sizes = small})); }},
+      {"progressing mpi_library", [] { return progressing(mpi({.library = true})); }, -1, true},
+      {"progressing hierarchical", [] { return progressing(three_per_host()); }},
       {"staged mpi", [] { return staged(mpi({.sizes = small})); }},
       {"staged mpi_library", [] { return staged(mpi({.library = true})); }, -1, true},
       {"staged hierarchical", [] { return staged(three_per_host()); }},

@@ -226,4 +226,21 @@ TEST(Session, KnowsHostsAndLibrary) {
   EXPECT_FALSE(mpi_library_version().empty());
 }
 
+TEST(ProgressingComm, MovesWhatNobodyPolls) {
+  const std::unique_ptr<Comm> comm = make_comm("mpi");
+  if (comm->size() == 1) return;
+  const device::Exec exec(1);
+  std::vector<int> everyone(static_cast<std::size_t>(comm->size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::vector<float> data(1 << 20, 1.0F);
+  Collective c{.kind = Kind::all_reduce, .group = everyone, .label = "beside"};
+  c.send = c.recv = data.data();
+  c.counts = {std::ssize(data)};
+  const Token token = comm->start(c, exec);
+  for (int k = 0; k < 3000 && !comm->done(token); ++k) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(comm->done(token));
+  comm->wait(token);
+  EXPECT_EQ(data.back(), static_cast<float>(comm->size()));
+}
+
 } // namespace

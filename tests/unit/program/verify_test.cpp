@@ -152,7 +152,7 @@ TEST_F(VerifyProgram, EpilogueThatDoesNotFollow) {
   Instruction& dense = at(find_node("fc1"));
   ASSERT_EQ(dense.epilogue.size(), 2u);
   dense.epilogue.erase(dense.epilogue.begin());
-  expect_bug("fc1.bias_add is left out");
+  expect_bug("fc1.relu does not follow on fc1");
 }
 
 TEST_F(VerifyProgram, EpilogueOfWhatIsReadElsewhere) {
@@ -183,6 +183,13 @@ TEST_F(VerifyProgram, TilingOtherThanTheForm) {
 TEST_F(VerifyProgram, MetricThatIsGone) {
   program.metrics[0] = program.metrics[1];
   expect_bug("metric is not there");
+}
+
+TEST_F(VerifyProgram, NodeThatIsComputedTwice) {
+  const std::size_t relu = find_node("fc1.relu");
+  const Instruction again = at(relu);
+  insert(relu + 1, again);
+  expect_bug("fc1.relu is computed twice");
 }
 
 TEST_F(VerifyProgram, BuffersOutOfOrder) {

@@ -1,0 +1,182 @@
+#include "program/overlap.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace soybean::program {
+namespace {
+
+/// How many computations one that waits may be passed by.
+constexpr std::size_t reach = 16;
+
+/// Per instruction: those that have to come before it, and those it has to come before.
+struct Dependences {
+  std::vector<std::size_t> missing; ///< how many of the former have no place yet
+  std::vector<std::vector<std::size_t>> followers;
+};
+
+class Dependencies {
+public:
+  explicit Dependencies(const Program& program) : program_(program), uses_(program.buffers.size()) {
+    result_.missing.assign(program.instructions.size(), 0);
+    result_.followers.resize(program.instructions.size());
+    std::vector<std::size_t> started;
+    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+      const Instruction& instruction = program.instructions[i];
+      if (instruction.kind == Kind::wait) { // it reads and writes what its start does, and comes after that
+        use(started[static_cast<std::size_t>(instruction.token)], i);
+        continue;
+      }
+      if (instruction.kind == Kind::start) {
+        started.resize(std::max(started.size(), static_cast<std::size_t>(instruction.token) + 1));
+        started[static_cast<std::size_t>(instruction.token)] = i;
+      }
+      use(i, i);
+    }
+  }
+
+  Dependences take() { return std::move(result_); }
+
+private:
+  struct Uses {
+    std::size_t writer = none;
+    std::vector<std::size_t> readers; ///< since it was written
+  };
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  /// Instruction `at` reads and writes the buffers of `operands`.
+  void use(std::size_t operands, std::size_t at) {
+    const Instruction& instruction = program_.instructions[operands];
+    for (const BufferId b : instruction.inputs) {
+      order(uses_[b].writer, at);
+      uses_[b].readers.push_back(at);
+    }
+    for (const BufferId b : instruction.outputs) {
+      order(uses_[b].writer, at);
+      for (const std::size_t reader : uses_[b].readers) order(reader, at);
+      uses_[b] = {.writer = at, .readers = {}};
+    }
+  }
+
+  void order(std::size_t before, std::size_t after) {
+    if (before == none || before == after) return;
+    std::vector<std::size_t>& followers = result_.followers[before];
+    if (!followers.empty() && followers.back() == after) return; // named by another buffer
+    followers.push_back(after);
+    ++result_.missing[after];
+  }
+
+  const Program& program_;
+  std::vector<Uses> uses_; // per buffer
+  Dependences result_;
+};
+
+class Schedule {
+public:
+  Schedule(const graph::Graph& graph, const Program& program)
+      : graph_(graph),
+        program_(program),
+        dependences_(Dependencies(program).take()),
+        placed_(program.instructions.size(), 0),
+        computations_(program.instructions.size() + 1, 0) {
+    for (std::size_t i = 0; i < placed_.size(); ++i) computations_[i + 1] = computations_[i] + (computes(i) ? 1 : 0);
+    for (std::size_t i = 0; i < placed_.size(); ++i)
+      if (dependences_.missing[i] == 0) ready(i);
+  }
+
+  std::vector<Instruction> run() {
+    std::vector<Instruction> order;
+    order.reserve(placed_.size());
+    while (order.size() < placed_.size()) {
+      const std::size_t next = choose();
+      ready_.erase(next), waits_.erase(next);
+      placed_[next] = 1;
+      while (first_ < placed_.size() && (placed_[first_] || !computes(first_))) ++first_;
+      for (const std::size_t follower : dependences_.followers[next])
+        if (--dependences_.missing[follower] == 0) ready(follower);
+      order.push_back(program_.instructions[next]);
+    }
+    return order;
+  }
+
+private:
+  /// Nothing of this step reads what it makes but other updates: it may wait as long as it likes.
+  bool updates(std::size_t i) const {
+    return graph_.nodes[program_.instructions[i].node].phase == graph::Phase::update;
+  }
+  /// A computation others should not run far ahead of.
+  bool computes(std::size_t i) const { return program_.instructions[i].kind == Kind::compute && !updates(i); }
+
+  void ready(std::size_t i) { (program_.instructions[i].kind == Kind::wait ? waits_ : ready_).insert(i); }
+
+  bool in_reach(std::size_t i) const { return i < first_ || computations_[i] - computations_[first_] <= reach; }
+
+  /// The first start there is, else the first of the others, else the wait that is needed first.
+  std::size_t choose() const {
+    std::size_t found = placed_.size();
+    for (const std::size_t i : ready_) {
+      if (!in_reach(i)) break;
+      if (program_.instructions[i].kind == Kind::start) return i;
+      found = std::min(found, i);
+    }
+    if (found < placed_.size()) return found;
+    if (waits_.empty()) return *ready_.begin();
+    return *std::min_element(waits_.begin(), waits_.end(),
+                             [&](std::size_t a, std::size_t b) { return needed(a) < needed(b); });
+  }
+
+  /// When a wait's result is asked for first: by updates after everything else.
+  std::pair<bool, std::size_t> needed(std::size_t wait) const {
+    std::pair<bool, std::size_t> first{true, wait};
+    for (const std::size_t follower : dependences_.followers[wait])
+      first = std::min(first, std::pair{updates(follower), follower});
+    return first;
+  }
+
+  const graph::Graph& graph_;
+  const Program& program_;
+  Dependences dependences_;
+  std::vector<char> placed_;
+  std::vector<std::size_t> computations_; // before each instruction, updates left out
+  std::set<std::size_t> ready_, waits_;   // with nothing missing
+  std::size_t first_ = 0;                 // the first computation without a place
+};
+
+} // namespace
+
+void overlap(const graph::Graph& graph, Program& program) {
+  std::vector<Instruction>& all = program.instructions;
+  const auto sends = [](const Instruction& i) { return i.kind == Kind::start && i.step.elements > 0; };
+  if (std::none_of(all.begin(), all.end(), sends)) return;
+  std::erase_if(all, [](const Instruction& i) { return i.kind == Kind::free; });
+  all = Schedule(graph, program).run();
+  insert_frees(program);
+}
+
+void insert_frees(Program& program) {
+  const std::vector<Instruction> old = std::exchange(program.instructions, {});
+  std::vector<std::size_t> last(program.buffers.size(), 0), started;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    const auto token = static_cast<std::size_t>(std::max(old[i].token, 0));
+    if (old[i].kind == Kind::start) started.resize(std::max(started.size(), token + 1)), started[token] = i;
+    const Instruction& user = old[i].kind == Kind::wait ? old[started[token]] : old[i];
+    for (BufferId b : user.inputs) last[b] = i;
+    for (BufferId b : user.outputs) last[b] = i;
+  }
+  std::vector<std::vector<BufferId>> dying(old.size());
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    const auto id = static_cast<BufferId>(b);
+    const auto& metrics = program.metrics;
+    if (program.buffers[b].life == Life::transient && std::find(metrics.begin(), metrics.end(), id) == metrics.end())
+      dying[last[b]].push_back(id);
+  }
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    program.instructions.push_back(old[i]);
+    if (!dying[i].empty())
+      program.instructions.push_back({.kind = Kind::free, .node = old[i].node, .inputs = dying[i]});
+  }
+}
+
+} // namespace soybean::program
