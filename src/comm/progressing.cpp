@@ -9,10 +9,23 @@ namespace soybean::comm {
 
 namespace {
 
-/// Between two looks of the thread. A socket's buffers hold what arrives meanwhile at some GB/s.
-constexpr std::chrono::microseconds rest{250};
+using Clock = std::chrono::steady_clock;
+
+/// The caller's polls between kernels are no more frequent: each asks MPI for every transfer under way.
+constexpr std::chrono::microseconds between_polls{150};
+/// The thread looks when nobody has for so long. A socket's buffers hold what arrives meanwhile at some GB/s.
+constexpr std::chrono::microseconds patience{500};
 
 } // namespace
+
+template<class... How>
+std::unique_lock<std::mutex> ProgressingComm::turn(How... how) const {
+  std::unique_lock lock(mutex_, how...);
+  if (!lock) return lock; // the thread is at it
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  below_->stall_seconds = stall_seconds;
+  return lock;
+}
 
 ProgressingComm::~ProgressingComm() {
   {
@@ -28,22 +41,21 @@ void ProgressingComm::progress() {
   while (true) {
     changed_.wait(lock, [this] { return ends_ || (under_way_ > 0 && !error_); });
     if (ends_) return;
-    try {
-      below_->poll();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
+    const auto idle = Clock::now() - polled_;
+    if (idle >= patience) look();
     lock.unlock();
-    std::this_thread::sleep_for(rest);
+    std::this_thread::sleep_for(idle >= patience ? patience : patience - idle);
     lock.lock();
   }
 }
 
-std::unique_lock<std::mutex> ProgressingComm::turn() const {
-  std::unique_lock lock(mutex_);
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  below_->stall_seconds = stall_seconds;
-  return lock;
+void ProgressingComm::look() {
+  try {
+    below_->poll();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  polled_ = Clock::now();
 }
 
 void ProgressingComm::prepare(const std::vector<std::vector<int>>& groups) {
@@ -77,8 +89,11 @@ void ProgressingComm::stalled(Token token) {
 }
 
 bool ProgressingComm::poll() {
-  const auto lock = turn();
-  return below_->poll();
+  const std::unique_lock lock = turn(std::try_to_lock);
+  if (!lock || Clock::now() - polled_ < between_polls) return false;
+  const bool moved = below_->poll();
+  polled_ = Clock::now();
+  return moved;
 }
 
 void ProgressingComm::abort() noexcept {

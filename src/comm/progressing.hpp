@@ -3,6 +3,7 @@
 // host by make_comm.
 #include "comm/comm.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -13,8 +14,9 @@
 namespace soybean::comm {
 
 /// Forwards every call to the Comm below. While collectives are under way and the caller is elsewhere, a thread of its
-/// own polls that Comm, one call to MPI at a time (MPI_THREAD_SERIALIZED) in all Comms of this kind together; what it
-/// does does not depend on who polls, so neither do results. An error met by that thread is thrown by the next call.
+/// own polls that Comm now and then, one call to MPI at a time (MPI_THREAD_SERIALIZED) in all Comms of this kind
+/// together; what it does does not depend on who polls, so neither do results. An error met by that thread is thrown by
+/// the next call.
 class ProgressingComm final : public Comm {
 public:
   explicit ProgressingComm(std::unique_ptr<Comm> below) : below_(std::move(below)) {}
@@ -40,14 +42,17 @@ public:
 
 private:
   /// The right to call the Comm below, under this one's watchdog; throws what the thread has met.
-  std::unique_lock<std::mutex> turn() const;
-  void progress();
+  template<class... How>
+  std::unique_lock<std::mutex> turn(How... how) const;
+  void progress(); ///< the thread's life
+  void look();
 
   std::unique_ptr<Comm> below_;
   static inline std::mutex mutex_; ///< MPI is one for the process
   std::condition_variable changed_;
   int under_way_ = 0;
   bool ends_ = false;
+  std::chrono::steady_clock::time_point polled_; ///< by either
   mutable std::exception_ptr error_;
   std::thread thread_; ///< from the first start on
 };
