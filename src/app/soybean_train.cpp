@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <new>
@@ -25,7 +26,7 @@ struct CommandLine {
   train::RunRequest request;
   std::vector<std::string> resume; ///< "true": without a path
   std::vector<std::string> eval;   ///< "true": without a path
-  std::string trace;
+  std::vector<std::string> trace;  ///< "true": without a number of steps
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
@@ -39,7 +40,26 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_flag("--dry-run", line.request.dry_run, "check everything and print the plan, without training");
   app.add_flag("--eval", line.eval,
                "validate the latest checkpoint in run.dir, --eval=PATH: that one; instead of training");
-  app.add_flag("--trace", line.trace, "write a timeline (not supported yet)");
+  app.add_flag(
+      "--trace", line.trace,
+      "write a timeline of five steps, --trace=STEPS: of so many, from the second on, to trace.json in run.dir");
+}
+
+/// How many steps a timeline is asked for; 0: none is.
+std::int64_t traced_steps(const CommandLine& line) {
+  if (line.trace.empty()) return 0;
+  if (line.request.verify || line.request.dry_run || !line.eval.empty())
+    fail("--trace: got {} as well expected a training run", line.request.verify    ? "--verify"
+                                                            : line.request.dry_run ? "--dry-run"
+                                                                                   : "--eval");
+  constexpr std::int64_t usual = 5, most = 1000;
+  const std::string& text = line.trace.back();
+  if (text == "true") return usual;
+  std::int64_t steps = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  if (error != std::errc() || end != text.data() + text.size() || steps < 1 || steps > most)
+    fail("--trace: got {} expected a number of steps from 1 to {}", text, most);
+  return steps;
 }
 
 /// Reports a failure once and gives the exit code. What only this rank ran into must end the others; several such ranks
@@ -67,7 +87,7 @@ int run(int argc, char** argv, const comm::MpiSession& mpi) {
           fail("{0}=: got no path expected that of a checkpoint, or {0} alone", option);
     app.parse(argc, argv);
     app::finish(line.common);
-    if (!line.trace.empty()) fail("--trace: got it expected no such option. timelines are not supported yet");
+    line.request.traced = traced_steps(line);
     if (line.request.verify && (line.request.dry_run || line.common.json || !line.resume.empty()))
       fail("--verify: got {} as well expected it alone. it trains nothing and prints a table",
            line.request.dry_run ? "--dry-run"

@@ -4,6 +4,7 @@
 #include "device/staging.hpp"
 #include "device/stream.hpp"
 #include "kernels/kernel.hpp"
+#include "runtime/meter.hpp"
 #include "runtime/transfer.hpp"
 
 #include <algorithm>
@@ -21,10 +22,6 @@ using program::BufferId;
 using program::Instruction;
 using program::Kind;
 using program::Program;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// A kernel's call with its blocks in place, and the calls that follow it where it does not take its epilogue along.
 struct Compute {
@@ -226,53 +223,6 @@ private:
   std::vector<Box> boxes_;
 };
 
-/// Keeps count of where the time and bytes of a step go.
-class Meter {
-public:
-  Meter(Profile& profile, const comm::Comm& comm) : profile_(profile), comm_(comm), begin_(now()), mark_(begin_) {
-    before_ = seen_ = comm.counters();
-    profile_.last = {};
-  }
-  void computed(std::size_t instruction) {
-    const double seconds = lap();
-    profile_.instructions[instruction].computing_seconds += seconds;
-    profile_.last.computing_seconds += seconds;
-  }
-  void waited(std::size_t instruction) {
-    const double seconds = lap();
-    const comm::Counters& counters = comm_.counters();
-    Work& work = profile_.instructions[instruction];
-    work.waiting_seconds += seconds;
-    work.received_bytes +=
-        counters.received_bytes - seen_.received_bytes + counters.control_bytes - seen_.control_bytes;
-    seen_ = counters;
-    profile_.last.waiting_seconds += seconds;
-  }
-  void finish() {
-    Totals& last = profile_.last;
-    last.seconds = now() - begin_;
-    last.data_bytes = comm_.counters().received_bytes - before_.received_bytes;
-    last.control_bytes = comm_.counters().control_bytes - before_.control_bytes;
-    Totals& sum = profile_.sum;
-    sum.seconds += last.seconds;
-    sum.computing_seconds += last.computing_seconds;
-    sum.waiting_seconds += last.waiting_seconds;
-    sum.data_bytes += last.data_bytes;
-    sum.control_bytes += last.control_bytes;
-    ++profile_.steps;
-  }
-
-private:
-  double lap() {
-    const double t = now();
-    return t - std::exchange(mark_, t);
-  }
-  Profile& profile_;
-  const comm::Comm& comm_;
-  double begin_, mark_;
-  comm::Counters before_, seen_;
-};
-
 template<class T>
 double as_double(const void* data) {
   T value;
@@ -416,7 +366,7 @@ bool Executor::record(int program) {
 
 void Executor::launch(int program) {
   Prepared& p = *programs_[program];
-  Meter meter(p.profile, context_.comm);
+  Meter meter(p.profile, context_.comm, {nullptr, graph_, p.program, context_.comm});
   p.recording.launch(context_.exec.stream());
   context_.comm.count_launch(p.launched);
   context_.comm.poll();
@@ -425,7 +375,7 @@ void Executor::launch(int program) {
 
 void Executor::run_instructions(int program) {
   Prepared& p = *programs_.at(program);
-  Meter meter(p.profile, context_.comm);
+  Meter meter(p.profile, context_.comm, {trace_, graph_, p.program, context_.comm});
   int under_way = 0;
   for (std::size_t i = 0; i < p.ready.size(); ++i) {
     Ready& r = p.ready[i];
@@ -434,6 +384,7 @@ void Executor::run_instructions(int program) {
       compute(program, i);
       if (under_way > 0) context_.comm.poll();
       meter.computed(i);
+      meter.tracer().look();
       break;
     case Kind::slice:
       run_before(context_.exec, r.transfer);
@@ -446,6 +397,7 @@ void Executor::run_instructions(int program) {
       r.token = context_.comm.start(r.transfer.collective, context_.exec);
       ++under_way;
       meter.waited(i);
+      meter.tracer().started(i, r.token);
       break;
     case Kind::wait: {
       const Ready& start = p.ready[r.start];
@@ -453,6 +405,8 @@ void Executor::run_instructions(int program) {
         context_.comm.wait(start.token);
         --under_way;
         meter.waited(i);
+        meter.tracer().waited(start.token);
+        meter.tracer().look();
       }
       run_after(context_.exec, start.transfer);
       meter.computed(i);

@@ -9,6 +9,7 @@
 #include "program/program.hpp"
 #include "runtime/context.hpp"
 #include "runtime/profile.hpp"
+#include "runtime/trace.hpp"
 
 #include <memory>
 #include <vector>
@@ -57,6 +58,9 @@ public:
   std::vector<double> take_metrics();
   static constexpr int metric_slots = 2;
 
+  /// From now on runs add their events to it; null: no more. On accelerators they are of queueing, nothing else.
+  void set_trace(Trace* trace) noexcept { trace_ = trace; }
+
   const program::Program& program(int program) const;
   const program::Layout& layout(int program) const;
   const Profile& profile(int program) const;
@@ -84,6 +88,7 @@ private:
   std::unique_ptr<Queued> direct_; ///< of metrics()
   std::vector<std::unique_ptr<Queued>> slots_;
   std::int64_t queued_ = 0, taken_ = 0;
+  Trace* trace_ = nullptr;
 };
 
 /// Bytes of exec's memory the programs would take on this rank: what the executor would allocate. For preflight and

@@ -6,7 +6,6 @@
 #include <numeric>
 
 namespace soybean::runtime {
-namespace {
 
 std::string describe(const graph::Graph& graph, const program::Program& program, const program::Instruction& i) {
   switch (i.kind) {
@@ -23,8 +22,6 @@ std::string describe(const graph::Graph& graph, const program::Program& program,
   }
   return "?";
 }
-
-} // namespace
 
 std::string report(const graph::Graph& graph, const program::Program& program, const Profile& profile, int rows) {
   std::vector<std::size_t> order(profile.instructions.size());

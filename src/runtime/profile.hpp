@@ -32,6 +32,9 @@ struct Profile {
   std::int64_t steps = 0;
 };
 
+/// What an instruction does: "dense+bias+relu fc6", "all_reduce fc6.weight.grad@partial".
+std::string describe(const graph::Graph& graph, const program::Program& program, const program::Instruction& i);
+
 /// The `rows` instructions that took most time, one line each: seconds per step computing and waiting, bytes, and what
 /// they do.
 std::string report(const graph::Graph& graph, const program::Program& program, const Profile& profile, int rows);

@@ -12,6 +12,7 @@
 #include "train/run_dir.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
+#include "train/trace_file.hpp"
 
 #include <fmt/format.h>
 
@@ -99,6 +100,7 @@ public:
 private:
   void open_files();
   void one_step(std::int64_t step, data::Loader& loader);
+  void trace_if_due(std::int64_t step, bool ends);
   void settle(std::size_t most_left);
   void record(std::int64_t done, const StepTotals& totals, const std::vector<double>& values);
   void validate_if_due(std::int64_t done);
@@ -124,6 +126,7 @@ private:
   std::int64_t best_step_ = -1; ///< the latest step of this run that was the best so far
   std::optional<Progress> progress_;
   std::optional<MetricsFile> metrics_;
+  std::optional<runtime::Trace> trace_;
   std::deque<Pending> pending_;
   Clock::time_point mark_; ///< when the step before the pending ones was settled, or the first of them begun
   LoopResult result_;
@@ -145,12 +148,33 @@ void Loop::one_step(std::int64_t step, data::Loader& loader) {
   if (pending_.empty()) mark_ = begin;
   const data::Batch& batch = loader.next();
   const double reading_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double read = trace_ ? trace_->now() : 0;
+  if (trace_) trace_->add(runtime::Trace::Track::host, "waiting for the batch", read - reading_seconds, read);
   feed(job_.graph, executor_, batch);
   feed_hyper(job_.graph, executor_, step_scalars(job_.config.train, order_, step));
   executor_.run(train_program);
+  const double ran = trace_ ? trace_->now() : 0;
   executor_.queue_metrics(train_program);
   pending_.push_back({step + 1, executor_.profile(train_program).last, reading_seconds});
   settle(executor_.context().exec.on_device() ? 1 : 0);
+  if (trace_) trace_->add(runtime::Trace::Track::host, "telling the other ranks", ran, trace_->now());
+}
+
+/// Before `step`, or as the run `ends`: begins the timeline, or writes it. The first step of a run is left out, as much
+/// is set up in it, unless it is the only one.
+void Loop::trace_if_due(std::int64_t step, bool ends) {
+  const std::int64_t first = std::min(options_.first_step + 1, last_step_ - 1);
+  if (options_.traced > 0 && step == first && !ends) {
+    comm_.barrier();
+    executor_.set_trace(&trace_.emplace());
+  }
+  if (!trace_ || (!ends && step < first + options_.traced)) return;
+  executor_.set_trace(nullptr);
+  const std::string path = options_.run_dir + "/trace.json";
+  write_trace(*trace_, path, comm_);
+  trace_.reset();
+  note(fmt::format("timeline of steps {} to {}: {}, to be opened in ui.perfetto.dev or chrome://tracing", first + 1,
+                   step, path));
 }
 
 /// Looks at the numbers of all pending steps but the latest `most_left`.
@@ -248,6 +272,7 @@ LoopResult Loop::run() {
         data::BatchSource::training(*job_.reader, job_.config.data, order_, reading_threads(job_, executor_)),
         fed_parts(job_.graph, executor_), step, job_.config.data.prefetch);
     while (step < last_step_ && result_.signal == 0 && !result_.summary.stopped_early) {
+      trace_if_due(step, false);
       one_step(step, loader);
       ++step;
       if (result_.signal != 0 && step < last_step_) break;
@@ -255,6 +280,7 @@ LoopResult Loop::run() {
       checkpoint_if_due(step, step == last_step_ || result_.summary.stopped_early);
     }
     settle(0);
+    trace_if_due(step, true);
   }
   result_.summary.stopped_early = result_.summary.stopped_early && step < last_step_;
   if (step == last_step_ || result_.summary.stopped_early) result_.signal = 0; // it came too late to stop anything

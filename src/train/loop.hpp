@@ -15,6 +15,7 @@ struct LoopOptions {
   Best best;                   ///< the best validation of those steps
   std::string run_dir;         ///< empty: nothing is written
   bool quiet = false;          ///< no progress on stdout
+  std::int64_t traced = 0;     ///< steps to write a timeline of (trace.json in run_dir), from the second one on
 };
 
 struct LoopResult {

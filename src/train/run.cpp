@@ -279,6 +279,9 @@ void check_memory(const config::ParallelOptions& parallel, std::int64_t bytes, c
 ExitCode run_training(const RunRequest& request, const Job& job, comm::Comm& comm, const device::Exec& exec,
                       const Start& start) {
   const std::string& dir = job.config.run.dir;
+  if (request.traced > 0 && exec.on_device())
+    on_all_ranks(
+        [] { fail("--trace: got a run on GPUs expected one on CPUs. what runs on a GPU, Nsight Systems shows"); });
   std::optional<RunDirLock> lock; // rank 0
   on_root(comm, [&] {
     if (is_run_dir(dir)) lock.emplace(dir); // before anything of it is read
@@ -301,8 +304,12 @@ ExitCode run_training(const RunRequest& request, const Job& job, comm::Comm& com
       say(fmt::format("removed what a run that was killed had not finished: {}\n", fmt::join(removed, ", ")));
   });
   fill_run_dir(request, job, comm, start, restored.step);
-  const LoopResult result =
-      train(job, executor, {.first_step = restored.step, .best = restored.best, .run_dir = dir, .quiet = request.json});
+  const LoopResult result = train(job, executor,
+                                  {.first_step = restored.step,
+                                   .best = restored.best,
+                                   .run_dir = dir,
+                                   .quiet = request.json,
+                                   .traced = request.traced});
   if (result.signal == 0) {
     const std::string summary = to_json(result.summary);
     on_root(comm, [&] { write_file(dir + "/summary.json", summary); });

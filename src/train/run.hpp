@@ -13,6 +13,7 @@ struct RunRequest {
   std::optional<std::string> resume; ///< empty text: the latest in run.dir
   std::string begin_from;            ///< with the latest in run.dir: the checkpoint to take while there is none
   std::optional<std::string> eval;   ///< validate this checkpoint, empty text: the latest in run.dir; no training
+  std::int64_t traced = 0;           ///< steps to write a timeline of
   bool verify = false;
   bool dry_run = false;
   bool json = false; ///< print the summary (dry run: the plan) as JSON and nothing else

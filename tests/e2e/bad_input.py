@@ -104,7 +104,7 @@ class BadInput(Case):
             "unknown pin": (["--set", 'parallel.pins={"dense_9.weight"="split(0)"}'], ["dense_9.weight"]),
             "bad pin": (["--set", 'parallel.pins={"dense_1.weight"="slit(0)"}'], ["slit"]),
             "pin on a missing dim": (["--set", 'parallel.pins={"dense_1.weight"="split(7)"}'], ["dense_1.weight"]),
-            "trace": (["--trace"], ["--trace: got it expected no such option. timelines are not supported yet"]),
+            "trace of no run": (["--trace", "--dry-run"], ["--trace: got --dry-run as well expected a training run"]),
             "verify and resume": (["--verify", "--resume"], ["--verify", "--resume"]),
             "verify and dry run": (["--verify", "--dry-run"], ["--verify", "--dry-run"]),
             "dry run and resume": (["--dry-run", "--resume"], ["--dry-run", "--resume"]),
