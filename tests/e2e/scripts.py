@@ -1,5 +1,6 @@
 """The scripts around training: packing images, drawing runs, measuring how they scale, sweeps."""
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -150,6 +151,38 @@ class Scaling(Scripts):
         done = self.script("perf/scaling", self.model(), "--ranks", 1, "--modes", "weak", "--set", "train.stps=3", expect=1)
         self.assertIn("left out: soybean_train: ", done.stdout)
         self.assertIn("got no run that ended well", done.stderr)
+
+
+def namespaces():
+    """Whether hosts can be emulated here: root, and a kernel and container that let it make namespaces."""
+    name = f"sbtest{os.getpid()}"
+    made = os.geteuid() == 0 and shutil.which("ip") and subprocess.run(["ip", "netns", "add", name], check=False).returncode == 0
+    return bool(made) and subprocess.run(["ip", "netns", "del", name], check=False).returncode == 0
+
+
+class EmulatedCluster(Scripts):
+    @unittest.skipUnless(namespaces(), "no network namespaces here")
+    def test_ranks_of_several_hosts_move_the_planned_bytes(self):
+        self.script("perf/cluster_study", self.model(), "--hosts", 3, "--rate", "500mbit", "--batch", 12, "--steps", 40,
+                    "--repeats", 1, "--strategies", "data", "model", "--out", "study")
+        result = json.loads((self.folder / "study.json").read_text())
+        self.assertEqual(list(result["contestants"]), ["data", "model"])
+        for name, row in result["contestants"].items():
+            self.assertGreater(row["wire_bytes"], row["bytes_moved"], name)  # headers, metrics, what ranks tell each other
+            self.assertGreater(row["seconds"], 0)
+        self.assertIn("data is ", (self.folder / "study.md").read_text())
+        self.assert_picture("study.png")
+        left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+        self.assertNotRegex(left, r"sb\d+h\d")
+
+    def test_refuses_by_name(self):
+        for arguments, text in ((("--hosts", 0, "--", "true"), "got 0 hosts of 1 ranks expected 1 to 1000 hosts"),
+                                (("--hosts", 2), "got no command expected one after --"),
+                                (("--hosts", 2, "--rate", "fast", "--", "true"), "--rate: got 'fast' expected a number with gbit")):
+            self.assertIn(text, self.script("perf/emulated_cluster", *arguments, expect=1).stderr)
+        for arguments, text in ((("none.toml", "--batch", 8), "none.toml: can not be read expected a model file"),
+                                ((self.model(), "--batch", 8, "--steps", 1), "expected at least 2 steps")):
+            self.assertIn(text, self.script("perf/cluster_study", *arguments, expect=1).stderr)
 
 
 class Growth(Scripts):
