@@ -13,12 +13,24 @@ namespace {
 
 constexpr double most_work_per_entry = 128; // of the cap: keeps time in proportion to memory
 constexpr int few_sweeps = 2, enough_sweeps = 8, most_sweeps = 60;
-constexpr double most_work_of_sweeps = 1.5e8;       ///< beyond `enough_sweeps`
-constexpr std::size_t most_branched_terms = 20'000; ///< of all subproblems solved where elimination does not fit
+constexpr double most_work_of_sweeps = 1.5e8; ///< beyond `enough_sweeps`
+// Of all subproblems solved where elimination does not fit. Each takes the time of some hundred sweeps.
+constexpr double most_branched_terms = 20'000, most_branched_work = 6e6;
 
 bool fits(const Order& order, std::int64_t table_entries) {
   const auto cap = static_cast<double>(table_entries);
   return order.largest_table <= cap && order.work <= cap * most_work_per_entry;
+}
+
+/// Of one sweep of the relaxation: values × candidates.
+double sweep_work(const Problem& problem) {
+  double work = 1;
+  for (const Term& term : problem.terms) {
+    std::size_t values = 0;
+    for (const Link& link : term.links) values += problem.values[link.variable].size();
+    work += static_cast<double>(values * term.candidates.size());
+  }
+  return work;
 }
 
 /// Minimises over all values of the factors.
@@ -141,13 +153,8 @@ void branch(const Problem& problem, Relaxation& relaxation, const Limits& limits
 
 /// Fewer where each takes long.
 int useful_sweeps(const Problem& problem) {
-  double work = 0; // of one
-  for (const Term& term : problem.terms) {
-    std::size_t values = 0;
-    for (const Link& link : term.links) values += problem.values[link.variable].size();
-    work += static_cast<double>(values * term.candidates.size());
-  }
-  return static_cast<int>(std::clamp<double>(most_work_of_sweeps / work, enough_sweeps, most_sweeps));
+  return static_cast<int>(
+      std::clamp(most_work_of_sweeps / sweep_work(problem), double{enough_sweeps}, double{most_sweeps}));
 }
 
 /// A part of a problem that is small enough to be eliminated: all plans of at most the price `cap`.
@@ -274,7 +281,8 @@ Solution search(const Problem& problem, const Limits& limits, int& branches) {
 } // namespace
 
 Solution solve(const Problem& problem, const Limits& limits) {
-  int branches = static_cast<int>(most_branched_terms / std::max<std::size_t>(problem.terms.size(), 1));
+  const double terms = static_cast<double>(std::max<std::size_t>(problem.terms.size(), 1));
+  int branches = static_cast<int>(std::min(most_branched_terms / terms, most_branched_work / sweep_work(problem)));
   return search(problem, limits, branches);
 }
 
