@@ -172,6 +172,9 @@ class EmulatedCluster(Scripts):
             self.assertGreater(row["seconds"], 0)
         self.assertIn("data is ", (self.folder / "study.md").read_text())
         self.assert_picture("study.png")
+        self.script("perf/cluster_study", "--json", "study.json", "--out", "again")
+        self.assertEqual((self.folder / "again.md").read_text(), (self.folder / "study.md").read_text())
+        self.assert_picture("again.png")
         left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
         self.assertNotRegex(left, r"sb\d+h\d")
 
@@ -181,6 +184,8 @@ class EmulatedCluster(Scripts):
                                 (("--hosts", 2, "--rate", "fast", "--", "true"), "--rate: got 'fast' expected a number with gbit")):
             self.assertIn(text, self.script("perf/emulated_cluster", *arguments, expect=1).stderr)
         for arguments, text in ((("none.toml", "--batch", 8), "none.toml: can not be read expected a model file"),
+                                ((), "got no model or no --batch expected both"),
+                                (("--json", "none.json"), "none.json: can not be read expected a study's JSON"),
                                 ((self.model(), "--batch", 8, "--steps", 1), "expected at least 2 steps")):
             self.assertIn(text, self.script("perf/cluster_study", *arguments, expect=1).stderr)
 
