@@ -94,6 +94,19 @@ std::int64_t matmul_scratch_bytes(const Exec& exec, const Matmul& shape);
 void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* b, float* c, void* scratch,
             const float* bias = nullptr);
 
+/// c [m, n] = factor·op(a) op(b), or with `adds` c += that; row-major, rows so many elements apart.
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool a_transposed = false, b_transposed = false; ///< as in Matmul
+  std::int64_t a_row = 0, b_row = 0, c_row = 0;    ///< of a, b and c as they are stored
+  float factor = 1;
+  bool adds = false;
+};
+/// Whether kernels may take products into their own loops: where those run on the host's threads.
+bool offers_thread_products(const Exec& exec);
+/// On the calling thread, which may be one of many; m, n and k are above 0.
+void thread_product(const Product& shape, const float* a, const float* b, float* c);
+
 enum class PoolKind : std::uint8_t {
   max,             ///< a NaN wins
   average,         ///< of the window; the padding counts as zeros

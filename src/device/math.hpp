@@ -12,6 +12,7 @@ namespace source = Kokkos::Experimental;
 namespace source = Kokkos;
 #endif
 
+using source::cos;
 using source::erf;
 using source::exp;
 using source::expm1;
@@ -21,6 +22,7 @@ using source::isnan;
 using source::log;
 using source::log1p;
 using source::pow;
+using source::sin;
 using source::sqrt;
 using source::tanh;
 

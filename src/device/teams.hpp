@@ -42,6 +42,8 @@ public:
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) f(i);
   }
+  /// What the team has written before is seen by all of it.
+  KOKKOS_INLINE_FUNCTION void barrier() const {}
   /// Whether this thread is the one that writes the row's results.
   KOKKOS_INLINE_FUNCTION bool leads() const {
     return true;
@@ -82,6 +84,7 @@ public:
   KOKKOS_INLINE_FUNCTION void each(std::int64_t n, const F& f) const {
     Kokkos::parallel_for(Kokkos::TeamThreadRange(member_, n), [&](const std::int64_t i) { f(i); });
   }
+  KOKKOS_INLINE_FUNCTION void barrier() const { member_.team_barrier(); }
   KOKKOS_INLINE_FUNCTION bool leads() const { return member_.team_rank() == 0; }
 
 private:

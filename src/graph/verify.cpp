@@ -86,7 +86,8 @@ void check_shape(const Tensor& tensor) {
 
 void check_dtype(const Graph& graph, const Tensor& tensor) {
   const bool scalars = tensor.role == Role::hyper || tensor.role == Role::control;
-  const bool classes = tensor.role == Role::label || tensor.role == Role::partner_label;
+  const bool classes = tensor.role == Role::label || tensor.role == Role::partner_label ||
+                       (tensor.role == Role::input && graph.vocabulary > 0);
   const DType expected = classes ? DType::i32 : scalars ? DType::f64 : graph.precision;
   ensure(tensor.dtype == expected,
          fmt::format("tensor '{}' is {}, not {}", tensor.name, to_string(tensor.dtype), to_string(expected)));

@@ -7,7 +7,7 @@
 namespace soybean::kernels {
 
 // y[b,n] = Σ_k x[b,k] · w[n,k]. The columns of w are stored in the same physical order as those of x, so plain products
-// are right whatever their spatial size. 2·B·N·K flops each.
+// are right whatever their spatial size. Of images b runs over the positions of all samples. 2·B·N·K flops each.
 void run_dense(const Exec& exec, const Call& call);             ///< x, weight → y
 void run_dense_grad_input(const Exec& exec, const Call& call);  ///< dy, weight → dx
 void run_dense_grad_weight(const Exec& exec, const Call& call); ///< dy, x → dweight

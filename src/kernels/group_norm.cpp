@@ -19,7 +19,8 @@ Groups make_groups(const graph::Node& node, const TensorView& x) {
   g.channels = channels;
   g.positions = x.box.extents.size() == 4 ? x.extent(2) * x.extent(3) : 1;
   g.eps = node.attributes.real("eps");
-  if (!node.op.starts_with("layer_norm")) {
+  g.centred = !node.op.starts_with("rms_norm");
+  if (g.centred && !node.op.starts_with("layer_norm")) {
     const std::int64_t all = node.attributes.integer("groups");
     g.width = x.global[1] / all;
     g.groups = channels / g.width;
@@ -28,7 +29,7 @@ Groups make_groups(const graph::Node& node, const TensorView& x) {
   }
   ensure(channels == x.global[1], "a layer norm needs all channels");
   g.width = channels;
-  if (node.attributes.text("over") == "channels") {
+  if (!g.centred || node.attributes.text("over") == "channels") {
     g.samples = rows;
     g.positions = 1;
   } else if (g.positions > 1) {
@@ -84,11 +85,12 @@ struct Statistics {
   float mean, r;
 };
 template<class Team>
-KOKKOS_INLINE_FUNCTION Statistics statistics_of(const Team& team, const Group& group, const float* x, double eps) {
+KOKKOS_INLINE_FUNCTION Statistics statistics_of(const Team& team, const Group& group, const float* x, const Groups& g) {
   const double count = static_cast<double>(group.positions * group.width);
   const float* from = x + group.first;
-  const double mean =
-      sum_of(team, group, [&](std::int64_t s, std::int64_t c) { return from[s * group.stride + c]; }) / count;
+  double mean = 0;
+  if (g.centred)
+    mean = sum_of(team, group, [&](std::int64_t s, std::int64_t c) { return from[s * group.stride + c]; }) / count;
   const auto middle = static_cast<float>(mean);
   const double variance = sum_of(team, group,
                                  [&](std::int64_t s, std::int64_t c) {
@@ -96,7 +98,7 @@ KOKKOS_INLINE_FUNCTION Statistics statistics_of(const Team& team, const Group& g
                                    return d * d;
                                  }) /
                           count;
-  return {middle, static_cast<float>(1 / device::math::sqrt(variance + eps))};
+  return {middle, static_cast<float>(1 / device::math::sqrt(variance + g.eps))};
 }
 
 /// The place of a group's first weight.
@@ -112,7 +114,7 @@ struct Forward {
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t item) const {
     const Group group = group_at(g, item);
-    const Statistics st = statistics_of(team, group, x, g.eps);
+    const Statistics st = statistics_of(team, group, x, g);
     const float* from = x + group.first;
     float* to = y + group.first;
     if (weight == nullptr) {
@@ -123,6 +125,12 @@ struct Forward {
     }
     const std::int64_t first = first_weight(g, item);
     const float *w = weight + first, *b = bias + first;
+    if (!g.centred) {
+      each_of(team, group, [&](std::int64_t s, std::int64_t c) {
+        to[s * group.stride + c] = from[s * group.stride + c] * st.r * w[c];
+      });
+      return;
+    }
     if (g.weight_channel == 1) {
       each_of(team, group, [&](std::int64_t s, std::int64_t c) {
         to[s * group.stride + c] = (from[s * group.stride + c] - st.mean) * st.r * w[c] + b[c];
@@ -144,7 +152,7 @@ struct Gradient {
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t item) const {
     const Group group = group_at(g, item);
-    const Statistics st = statistics_of(team, group, x, g.eps);
+    const Statistics st = statistics_of(team, group, x, g);
     const float *from = x + group.first, *above = dy + group.first;
     const float* w = weight == nullptr ? nullptr : weight + first_weight(g, item);
     const auto slope = [&](std::int64_t s, std::int64_t c) {
@@ -153,7 +161,7 @@ struct Gradient {
     };
     const auto normal = [&](std::int64_t s, std::int64_t c) { return (from[s * group.stride + c] - st.mean) * st.r; };
     const double count = static_cast<double>(group.positions * group.width);
-    const auto constant = static_cast<float>(sum_of(team, group, slope) / count);
+    const auto constant = g.centred ? static_cast<float>(sum_of(team, group, slope) / count) : 0.0f;
     const auto along = static_cast<float>(
         sum_of(team, group, [&](std::int64_t s, std::int64_t c) { return slope(s, c) * normal(s, c); }) / count);
     float* to = dx + group.first;
@@ -171,7 +179,7 @@ struct Summary {
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t item) const {
-    const Statistics st = statistics_of(team, group_at(g, item), x, g.eps);
+    const Statistics st = statistics_of(team, group_at(g, item), x, g);
     if (!team.leads()) return;
     statistics[2 * item] = st.mean;
     statistics[2 * item + 1] = st.r;
@@ -219,7 +227,7 @@ void run_group_norm_sums(const Exec& exec, const Call& call) {
   const float *from = x.as<const float>(), *above = dy.as<const float>();
   device::teams_for(exec, items, 2 * g.positions * g.width, "soybean::group_norm_sums::statistics",
                     Summary{g, from, statistics});
-  float *bias = call.outputs[0].as<float>(), *weight = call.outputs[1].as<float>();
+  float *bias = g.centred ? call.outputs[0].as<float>() : nullptr, *weight = call.outputs.back().as<float>();
   // Rows of samples where there is a weight for every value, of positions else.
   const bool whole = g.weight_position != 0;
   const std::int64_t rows = whole ? g.samples : g.samples * g.positions, columns = whole ? g.sample_size() : g.channels;
@@ -234,7 +242,7 @@ void run_group_norm_sums(const Exec& exec, const Call& call) {
       },
       KOKKOS_LAMBDA(std::int64_t i, double first, double second) {
         const std::int64_t k = whole ? i / g.channels * g.weight_position + i % g.channels * g.weight_channel : i;
-        bias[k] = static_cast<float>(first);
+        if (bias != nullptr) bias[k] = static_cast<float>(first);
         weight[k] = static_cast<float>(second);
       });
 }

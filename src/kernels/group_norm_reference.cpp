@@ -23,7 +23,7 @@ struct Statistics {
 Statistics statistics(const Groups& g, std::int64_t sample, std::int64_t group, const double* x) {
   const auto count = static_cast<double>(g.positions * g.width);
   Statistics st;
-  each(g, sample, group, [&](std::int64_t i, std::int64_t) { st.mean += x[i] / count; });
+  if (g.centred) each(g, sample, group, [&](std::int64_t i, std::int64_t) { st.mean += x[i] / count; });
   double variance = 0;
   each(g, sample, group,
        [&](std::int64_t i, std::int64_t) { variance += (x[i] - st.mean) * (x[i] - st.mean) / count; });
@@ -56,7 +56,7 @@ void run_group_norm(const Exec&, const Call& call) {
     const Statistics st = statistics(g, sample, group, x);
     each(g, sample, group, [&](std::int64_t i, std::int64_t k) {
       const double normal = (x[i] - st.mean) * st.r;
-      y.as<double>()[i] = weight ? normal * weight[k] + bias[k] : normal;
+      y.as<double>()[i] = (weight ? normal * weight[k] : normal) + (bias ? bias[k] : 0);
     });
   });
 }
@@ -74,7 +74,7 @@ void run_group_norm_grad(const Exec&, const Call& call) {
     const auto slope = [&](std::int64_t i, std::int64_t k) { return weight ? dy[i] * weight[k] : dy[i]; };
     double constant = 0, along = 0;
     each(g, sample, group, [&](std::int64_t i, std::int64_t k) {
-      constant += slope(i, k) / count;
+      if (g.centred) constant += slope(i, k) / count;
       along += slope(i, k) * (x[i] - st.mean) * st.r / count;
     });
     each(g, sample, group, [&](std::int64_t i, std::int64_t k) {
@@ -96,8 +96,8 @@ void run_group_norm_sums(const Exec&, const Call& call) {
   each_group(g, [&](std::int64_t sample, std::int64_t group) {
     const Statistics st = statistics(g, sample, group, x);
     each(g, sample, group, [&](std::int64_t i, std::int64_t k) {
-      call.outputs[0].as<double>()[k] += dy[i];
-      call.outputs[1].as<double>()[k] += dy[i] * (x[i] - st.mean) * st.r;
+      if (g.centred) call.outputs[0].as<double>()[k] += dy[i];
+      call.outputs.back().as<double>()[k] += dy[i] * (x[i] - st.mean) * st.r;
     });
   });
 }

@@ -8,6 +8,7 @@
 #include "device/teams.hpp"
 #include "kernels/layout.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace soybean::kernels {
@@ -48,11 +49,11 @@ Columns check(const LossInputs& in) {
   expect(in.logits, DType::f32);
   expect(in.weights, DType::f32);
   expect(in.labels, DType::i32);
-  ensure(in.logits.box.extents.size() == 2 && in.logits.extent(1) == in.logits.global[1],
-         "the loss needs all classes of its rows");
-  ensure(in.labels.size() == in.logits.extent(0) && in.weights.size() == in.logits.extent(0),
+  ensure(in.logits.extent(1) == in.logits.global[1], "the loss needs all classes of its rows");
+  ensure(in.labels.size() == loss_rows(in.logits).rows && in.weights.size() == in.logits.extent(0),
          "logits, labels and weights have different rows");
-  return {in.logits.extent(1), in.logits.spatial, in.logits.extent(1) / in.logits.spatial};
+  const std::int64_t spatial = in.logits.box.extents.size() == 2 ? in.logits.spatial : 1;
+  return {in.logits.extent(1), spatial, in.logits.extent(1) / spatial};
 }
 
 /// Whether class `label` is the first maximum in logical order: greater than all before it, not less than any after.
@@ -85,6 +86,7 @@ constexpr std::int64_t row_terms = 3;
 /// the label is among the first top_k.
 struct LossRow {
   Columns columns;
+  LossRows of;
   double smoothing;
   std::int64_t top_k;
   const float *x, *weights;
@@ -97,7 +99,7 @@ struct LossRow {
     const float* logits = x + row * columns.classes;
     const std::int64_t label = labels[row];
     const std::int64_t partner = partners.label(row, label);
-    const double weight = weights[row];
+    const double weight = of.share * static_cast<double>(weights[row / of.positions]);
     double term = 0, right = 0, among = 0;
     if (weight != 0 && columns.contains(label) && columns.contains(partner)) {
       const float most = team.max(columns.classes, [&](std::int64_t k) { return logits[k]; });
@@ -111,8 +113,9 @@ struct LossRow {
         goal += smoothing * (mean - goal);
       }
       term = weight * (device::math::log(sum) + (static_cast<double>(most) - goal));
-      right = is_first_maximum(team, logits, columns, label) && weight > 0 ? 1 : 0;
-      if (top_k > 0 && weight > 0) among = rank_of(team, logits, columns, label) < static_cast<double>(top_k) ? 1 : 0;
+      right = is_first_maximum(team, logits, columns, label) && weight > 0 ? of.share : 0;
+      if (top_k > 0 && weight > 0)
+        among = rank_of(team, logits, columns, label) < static_cast<double>(top_k) ? of.share : 0;
     } else if (weight != 0) {
       term = std::numeric_limits<double>::quiet_NaN();
     }
@@ -126,6 +129,7 @@ struct LossRow {
 /// One row of the gradient.
 struct GradientRow {
   Columns columns;
+  std::int64_t positions;
   float smoothing, factor;
   const float *x, *weights;
   const std::int32_t* labels;
@@ -134,7 +138,7 @@ struct GradientRow {
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t row) const {
-    const float *logits = x + row * columns.classes, weight = weights[row] * factor;
+    const float *logits = x + row * columns.classes, weight = weights[row / positions] * factor;
     float* gradient = dx + row * columns.classes;
     if (weight == 0) {
       team.each(columns.classes, [&](std::int64_t k) { gradient[k] = 0; });
@@ -160,6 +164,14 @@ struct GradientRow {
 
 } // namespace
 
+LossRows loss_rows(const TensorView& logits) {
+  if (logits.box.extents.size() == 2) return {.rows = logits.extent(0)};
+  ensure(logits.box.extents.size() == 4 && logits.global[3] == 1, "a loss of what is no sequence");
+  return {.rows = channel_rows(logits).rows,
+          .positions = std::max<std::int64_t>(1, logits.extent(2)),
+          .share = 1 / static_cast<double>(logits.global[2])};
+}
+
 LossOptions loss_options(const graph::Node& node) {
   const graph::Attributes& a = node.attributes;
   return {.smoothing = a.has("label_smoothing") ? a.real("label_smoothing") : 0,
@@ -173,12 +185,13 @@ void softmax_cross_entropy(const Exec& exec, const LossInputs& in, const LossOpt
   expect(results.loss, DType::f32);
   expect(results.correct, DType::f32);
   ensure((results.top != nullptr) == (options.top_k > 0), "top_k and its result go together");
-  const std::int64_t rows = in.logits.extent(0), classes = columns.classes;
+  const LossRows of = loss_rows(in.logits);
+  const std::int64_t rows = of.rows, classes = columns.classes;
   const float *x = in.logits.as<const float>(), *weights = in.weights.as<const float>();
   const auto* labels = in.labels.as<const std::int32_t>();
   auto* terms = static_cast<double*>(scratch); // [row][loss, correct, top]
   device::teams_for(exec, rows, 16 * classes, "soybean::softmax_cross_entropy::rows",
-                    LossRow{columns, options.smoothing, options.top_k, x, weights, labels, partners_of(in), terms});
+                    LossRow{columns, of, options.smoothing, options.top_k, x, weights, labels, partners_of(in), terms});
   float* sums[row_terms] = {results.loss.as<float>(), results.correct.as<float>(),
                             results.top != nullptr ? results.top->as<float>() : nullptr};
   device::channel_sums(
@@ -190,7 +203,7 @@ void softmax_cross_entropy(const Exec& exec, const LossInputs& in, const LossOpt
 }
 
 std::int64_t loss_scratch(const Exec& exec, const LossInputs& in) {
-  const std::int64_t rows = in.logits.extent(0);
+  const std::int64_t rows = loss_rows(in.logits).rows;
   return row_terms * rows * static_cast<std::int64_t>(sizeof(double)) +
          device::channel_sums_scratch(exec, rows, row_terms);
 }
@@ -202,9 +215,11 @@ void softmax_cross_entropy_grad(const Exec& exec, const LossInputs& in, const Lo
   const float *x = in.logits.as<const float>(), *weights = in.weights.as<const float>();
   const auto* labels = in.labels.as<const std::int32_t>();
   float* dx = dlogits.as<float>();
-  device::teams_for(exec, in.logits.extent(0), 16 * columns.classes, "soybean::softmax_cross_entropy_grad::rows",
-                    GradientRow{columns, static_cast<float>(options.smoothing), static_cast<float>(options.factor), x,
-                                weights, labels, partners_of(in), dx});
+  const LossRows of = loss_rows(in.logits);
+  device::teams_for(exec, of.rows, 16 * columns.classes, "soybean::softmax_cross_entropy_grad::rows",
+                    GradientRow{columns, of.positions, static_cast<float>(options.smoothing),
+                                static_cast<float>(options.factor * of.share), x, weights, labels, partners_of(in),
+                                dx});
 }
 
 namespace {

@@ -7,12 +7,20 @@
 namespace soybean::kernels {
 
 struct LossInputs {
-  const TensorView& logits;  ///< [B, K]
-  const TensorView& labels;  ///< [B] i32, each in [0, K) where the weight is not 0
+  const TensorView& logits;  ///< [B, K], or of sequences [B, K, T, 1]
+  const TensorView& labels;  ///< [B] or [B, T] i32, each in [0, K) where the weight is not 0
   const TensorView& weights; ///< [B]; rows of weight 0 count nowhere, whatever they hold
   /// Of mixed samples: the partners' labels, like labels, and [B], the share of the sample itself.
   const TensorView *partners = nullptr, *shares = nullptr;
 };
+
+/// Which rows of a loss belong to a sample: one, or the positions of a sequence, which share its weight.
+struct LossRows {
+  std::int64_t rows = 0, positions = 1; ///< of the block: all, and of each sample
+  double share = 1;                     ///< of the sample's weight that a row has
+};
+/// Of a block of logits or of the results of their parts.
+LossRows loss_rows(const TensorView& logits);
 
 /// Attributes of the node: label_smoothing ε, factor of the gradient, top_k (0: none).
 struct LossOptions {
@@ -29,7 +37,8 @@ struct LossResults {
 /// loss = Σ weightᵢ·(logΣexp(xᵢ) − (1 − ε)·xᵢ[labelᵢ] − ε·mean(xᵢ)), of mixed samples shareᵢ·xᵢ[labelᵢ] +
 /// (1 − shareᵢ)·xᵢ[partnerᵢ] in place of xᵢ[labelᵢ]; correct = number of rows with weight > 0 whose
 /// first maximum is the label, top = number of those with less than top_k classes before the label (greater, or equal
-/// and of a smaller number). A label out of range makes the loss NaN. scratch: loss_scratch(exec, inputs) bytes.
+/// and of a smaller number). Of a sequence it is the mean over its positions. A label out of range makes the loss NaN.
+/// scratch: loss_scratch(exec, inputs) bytes.
 void softmax_cross_entropy(const Exec& exec, const LossInputs& inputs, const LossOptions& options,
                            const LossResults& results, void* scratch);
 std::int64_t loss_scratch(const Exec& exec, const LossInputs& inputs);

@@ -19,6 +19,7 @@ struct Row {
 };
 
 double logit(const TensorView& logits, std::int64_t row, std::int64_t k) {
+  if (logits.box.extents.size() == 4) return logits.as<double>()[row * logits.extent(1) + k];
   return logits.as<double>()[physical_offset(logits, {row, k})];
 }
 
@@ -26,7 +27,8 @@ Row read_row(const Call& call, std::int64_t i) {
   const TensorView& logits = call.inputs[0];
   const std::int64_t classes = logits.extent(1);
   Row row;
-  row.weight = call.inputs[2].as<double>()[i];
+  const LossRows of = loss_rows(logits);
+  row.weight = of.share * call.inputs[2].as<double>()[i / of.positions];
   if (row.weight == 0) return row;
   row.label = call.inputs[1].as<std::int32_t>()[i];
   row.partner = row.label;
@@ -48,9 +50,8 @@ void check(const Call& call) {
   expect(logits, DType::f64);
   expect(call.inputs[1], DType::i32);
   expect(call.inputs[2], DType::f64);
-  ensure(logits.box.extents.size() == 2 && logits.extent(1) == logits.global[1],
-         "the loss needs all classes of its rows");
-  ensure(call.inputs[1].size() == logits.extent(0) && call.inputs[2].size() == logits.extent(0),
+  ensure(logits.extent(1) == logits.global[1], "the loss needs all classes of its rows");
+  ensure(call.inputs[1].size() == loss_rows(logits).rows && call.inputs[2].size() == logits.extent(0),
          "logits, labels and weights have different rows");
   if (call.inputs.size() == 3) return;
   expect(call.inputs[3], DType::i32);
@@ -69,7 +70,8 @@ void run_softmax_cross_entropy(const Exec&, const Call& call) {
   const LossOptions options = loss_options(call.node);
   const std::int64_t classes = logits.extent(1);
   double loss = 0, correct = 0, among = 0;
-  for (std::int64_t i = 0; i < logits.extent(0); ++i) {
+  const LossRows of = loss_rows(logits);
+  for (std::int64_t i = 0; i < of.rows; ++i) {
     const Row row = read_row(call, i);
     if (row.weight == 0) continue;
     const double value = logit(logits, i, row.label);
@@ -83,8 +85,8 @@ void run_softmax_cross_entropy(const Exec&, const Call& call) {
     const double mixed = row.share == 1 ? value : row.share * value + (1 - row.share) * logit(logits, i, row.partner);
     const double goal = (1 - options.smoothing) * mixed + options.smoothing * mean;
     loss += row.weight * (row.maximum + std::log(row.sum) - goal);
-    if (row.weight > 0 && before < options.top_k) among += 1;
-    if (row.weight > 0 && row.first == row.label) correct += 1;
+    if (row.weight > 0 && before < options.top_k) among += of.share;
+    if (row.weight > 0 && row.first == row.label) correct += of.share;
   }
   *call.outputs[0].as<double>() = loss;
   *call.outputs[1].as<double>() = correct;
@@ -97,13 +99,16 @@ void run_softmax_cross_entropy_grad(const Exec&, const Call& call) {
   expect_alike(logits, dlogits);
   const LossOptions options = loss_options(call.node);
   const double other = options.smoothing / static_cast<double>(logits.extent(1));
-  for (std::int64_t i = 0; i < logits.extent(0); ++i) {
+  const std::int64_t rows = loss_rows(logits).rows;
+  for (std::int64_t i = 0; i < rows; ++i) {
     const Row row = read_row(call, i);
     for (std::int64_t k = 0; k < logits.extent(1); ++k) {
       const double softmax = row.weight == 0 ? 0 : std::exp(logit(logits, i, k) - row.maximum) / row.sum;
       const double part = (k == row.label ? row.share : 0) + (k == row.partner ? 1 - row.share : 0);
       const double goal = other + (1 - options.smoothing) * part;
-      dlogits.as<double>()[physical_offset(dlogits, {i, k})] = options.factor * row.weight * (softmax - goal);
+      const std::int64_t at =
+          dlogits.box.extents.size() == 4 ? i * logits.extent(1) + k : physical_offset(dlogits, {i, k});
+      dlogits.as<double>()[at] = options.factor * row.weight * (softmax - goal);
     }
   }
 }

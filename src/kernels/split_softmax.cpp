@@ -21,8 +21,8 @@ struct Logits {
 
 Logits logits_of(const TensorView& view) {
   expect(view, DType::f32);
-  ensure(view.box.extents.size() == 2 && view.spatial == 1, "logits are plain");
-  return {view.extent(0), view.extent(1), view.box.offsets[1], view.global[1], view.as<const float>()};
+  ensure(view.box.extents.size() == 4 || view.spatial == 1, "logits are plain");
+  return {loss_rows(view).rows, view.extent(1), view.box.offsets[1], view.global[1], view.as<const float>()};
 }
 
 /// One part of the classes of a row.
@@ -111,7 +111,8 @@ void run_label_rank(const Exec& exec, const Call& call) {
 
 void run_split_softmax_loss(const Exec& exec, const Call& call) {
   const LossOptions options = loss_options(call.node);
-  const std::int64_t rows = call.inputs[0].extent(0), parts = call.inputs[0].extent(1);
+  const LossRows of = loss_rows(call.inputs[0]);
+  const std::int64_t rows = of.rows, parts = call.inputs[0].extent(1);
   const std::int64_t classes = call.node.attributes.integer("classes"), top_k = options.top_k;
   const auto floats = [&](std::size_t i) { return call.inputs[i].as<const float>(); };
   const float *max = floats(0), *sum = floats(1), *first = floats(2), *target = floats(3), *weights = floats(5);
@@ -135,7 +136,8 @@ void run_split_softmax_loss(const Exec& exec, const Call& call) {
         double total = 0;
         for (std::int64_t p = 0; p < parts; ++p)
           total += static_cast<double>(s[p]) * device::math::exp(static_cast<double>(m[p]) - most);
-        const double log = most + device::math::log(total), weight = weights[row];
+        const double log = most + device::math::log(total),
+                     weight = of.share * static_cast<double>(weights[row / of.positions]);
         double goal = target[row];
         const double theirs = partner == nullptr ? 0.0 : 1.0 - static_cast<double>(shares[row]);
         if (theirs > 0) goal = (1 - theirs) * goal + theirs * partner[row];
@@ -146,8 +148,9 @@ void run_split_softmax_loss(const Exec& exec, const Call& call) {
         if (weight != 0 && !known) loss = std::numeric_limits<double>::quiet_NaN();
         logsumexp[row] = static_cast<float>(log);
         terms[row_terms * row] = loss;
-        terms[row_terms * row + 1] = counts && first[row * parts + winner] == static_cast<float>(labels[row]) ? 1 : 0;
-        terms[row_terms * row + 2] = counts && rank != nullptr && rank[row] < static_cast<float>(top_k) ? 1 : 0;
+        terms[row_terms * row + 1] =
+            counts && first[row * parts + winner] == static_cast<float>(labels[row]) ? of.share : 0;
+        terms[row_terms * row + 2] = counts && rank != nullptr && rank[row] < static_cast<float>(top_k) ? of.share : 0;
       });
   float* sums[row_terms] = {call.outputs[0].as<float>(), call.outputs[1].as<float>(),
                             top_k > 0 ? call.outputs[3].as<float>() : nullptr};
@@ -160,7 +163,7 @@ void run_split_softmax_loss(const Exec& exec, const Call& call) {
 }
 
 std::int64_t scratch_split_softmax_loss(const Exec& exec, const Call& call) {
-  const std::int64_t rows = call.inputs[0].extent(0);
+  const std::int64_t rows = loss_rows(call.inputs[0]).rows;
   return row_terms * rows * static_cast<std::int64_t>(sizeof(double)) +
          device::channel_sums_scratch(exec, rows, row_terms);
 }
@@ -175,12 +178,14 @@ void run_split_softmax_loss_grad(const Exec& exec, const Call& call) {
   const auto* partners = mixed ? call.inputs[4].as<const std::int32_t>() : labels;
   const float* shares = mixed ? call.inputs[5].as<const float>() : nullptr;
   float* dx = call.outputs[0].as<float>();
-  const auto factor = static_cast<float>(options.factor), smoothing = static_cast<float>(options.smoothing);
+  const LossRows of = loss_rows(call.inputs[0]);
+  const std::int64_t positions = of.positions;
+  const auto factor = static_cast<float>(options.factor * of.share), smoothing = static_cast<float>(options.smoothing);
   const float other = smoothing / static_cast<float>(logits.classes);
   device::rows_for(
       exec, logits.rows, logits.here, "soybean::split_softmax_loss_grad",
       KOKKOS_LAMBDA(std::int64_t row, std::int64_t k) {
-        const float weight = factor * weights[row],
+        const float weight = factor * weights[row / positions],
                     share = device::math::exp(logits.x[row * logits.here + k] - logsumexp[row]);
         const float own = shares == nullptr ? 1.0f : shares[row];
         const float part =

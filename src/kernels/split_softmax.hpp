@@ -1,7 +1,7 @@
 #pragma once
-// Softmax cross-entropy in steps, of blocks that may hold some of the classes (ops/README.md). Logits are plain [B, K].
-// B rows of K classes: softmax_parts reads 4BK bytes twice (the second time from cache), the gradient moves 8BK; the
-// rest is small.
+// Softmax cross-entropy in steps, of blocks that may hold some of the classes (ops/README.md). Logits are plain [B, K]
+// or, of sequences, [B, K, T, 1], whose rows are positions. B rows of K classes: softmax_parts reads 4BK bytes twice
+// (the second time from cache), the gradient moves 8BK; the rest is small.
 #include "kernels/kernel.hpp"
 
 namespace soybean::kernels {

@@ -19,7 +19,7 @@ double logit(const TensorView& logits, std::int64_t row, std::int64_t k) {
 
 void expect_logits(const TensorView& logits) {
   expect(logits, DType::f64);
-  ensure(logits.box.extents.size() == 2 && logits.spatial == 1, "logits are plain");
+  ensure(logits.box.extents.size() == 4 || logits.spatial == 1, "logits are plain");
 }
 
 } // namespace
@@ -30,7 +30,7 @@ void run_softmax_parts(const Exec&, const Call& call) {
   const std::int64_t parts = max.extent(1), size = x.global[1] / max.global[1];
   ensure(size * parts == x.extent(1) && x.box.offsets[1] == max.box.offsets[1] * size,
          call.node.name + ": classes and parts do not fit");
-  for (std::int64_t row = 0; row < x.extent(0); ++row)
+  for (std::int64_t row = 0; row < loss_rows(x).rows; ++row)
     for (std::int64_t p = 0; p < parts; ++p) {
       std::int64_t best = p * size;
       for (std::int64_t k = best; k < (p + 1) * size; ++k)
@@ -48,7 +48,7 @@ void run_softmax_parts(const Exec&, const Call& call) {
 void run_label_logit(const Exec&, const Call& call) {
   const TensorView& x = call.inputs[0];
   expect_logits(x);
-  for (std::int64_t row = 0; row < x.extent(0); ++row) {
+  for (std::int64_t row = 0; row < loss_rows(x).rows; ++row) {
     const std::int64_t label = call.inputs[1].as<std::int32_t>()[row] - x.box.offsets[1];
     call.outputs[0].as<double>()[row] = label >= 0 && label < x.extent(1) ? logit(x, row, label) : 0;
     if (call.outputs.size() == 1) continue;
@@ -61,7 +61,7 @@ void run_label_logit(const Exec&, const Call& call) {
 void run_label_rank(const Exec&, const Call& call) {
   const TensorView& x = call.inputs[0];
   expect_logits(x);
-  for (std::int64_t row = 0; row < x.extent(0); ++row) {
+  for (std::int64_t row = 0; row < loss_rows(x).rows; ++row) {
     const double value = call.inputs[1].as<double>()[row];
     const std::int64_t label = call.inputs[2].as<std::int32_t>()[row] - x.box.offsets[1];
     double before = 0;
@@ -73,7 +73,8 @@ void run_label_rank(const Exec&, const Call& call) {
 
 void run_split_softmax_loss(const Exec&, const Call& call) {
   const LossOptions options = loss_options(call.node);
-  const std::int64_t rows = call.inputs[0].extent(0), parts = call.inputs[0].extent(1);
+  const LossRows of = loss_rows(call.inputs[0]);
+  const std::int64_t rows = of.rows, parts = call.inputs[0].extent(1);
   const std::int64_t classes = call.node.attributes.integer("classes");
   const auto value = [&](std::size_t operand, std::int64_t at) { return call.inputs[operand].as<double>()[at]; };
   const std::size_t plain = ops::plain_operands(call.node);
@@ -86,7 +87,7 @@ void run_split_softmax_loss(const Exec&, const Call& call) {
     double sum = 0;
     for (std::int64_t p = row * parts; p < (row + 1) * parts; ++p)
       sum += value(1, p) * std::exp(value(0, p) - value(0, winner));
-    const double logsumexp = value(0, winner) + std::log(sum), weight = value(5, row);
+    const double logsumexp = value(0, winner) + std::log(sum), weight = of.share * value(5, row / of.positions);
     call.outputs[2].as<double>()[row] = logsumexp;
     if (weight == 0) continue;
     const std::int64_t label = call.inputs[4].as<std::int32_t>()[row];
@@ -102,8 +103,9 @@ void run_split_softmax_loss(const Exec&, const Call& call) {
     if (call.node.attributes.has("label_smoothing"))
       goal = (1 - options.smoothing) * goal + options.smoothing * value(6, row);
     loss += weight * (logsumexp - goal);
-    if (weight > 0 && value(2, winner) == static_cast<double>(label)) correct += 1;
-    if (weight > 0 && options.top_k > 0 && value(plain - 1, row) < static_cast<double>(options.top_k)) among += 1;
+    if (weight > 0 && value(2, winner) == static_cast<double>(label)) correct += of.share;
+    if (weight > 0 && options.top_k > 0 && value(plain - 1, row) < static_cast<double>(options.top_k))
+      among += of.share;
   }
   *call.outputs[0].as<double>() = loss;
   *call.outputs[1].as<double>() = correct;
@@ -115,9 +117,11 @@ void run_split_softmax_loss_grad(const Exec&, const Call& call) {
   const TensorView &x = call.inputs[0], &dx = call.outputs[0];
   expect_logits(x);
   expect_alike(x, dx);
+  const LossRows of = loss_rows(x);
   const double other = options.smoothing / static_cast<double>(x.global[1]);
-  for (std::int64_t row = 0; row < x.extent(0); ++row) {
-    const double weight = call.inputs[3].as<double>()[row], logsumexp = call.inputs[1].as<double>()[row];
+  for (std::int64_t row = 0; row < loss_rows(x).rows; ++row) {
+    const double weight = of.share * call.inputs[3].as<double>()[row / of.positions],
+                 logsumexp = call.inputs[1].as<double>()[row];
     const std::int64_t label = call.inputs[2].as<std::int32_t>()[row] - x.box.offsets[1];
     std::int64_t partner = label;
     double share = 1;

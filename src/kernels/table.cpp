@@ -2,6 +2,7 @@
 #include "kernels/adam.hpp"
 #include "kernels/add.hpp"
 #include "kernels/arithmetic.hpp"
+#include "kernels/attention.hpp"
 #include "kernels/batch_norm.hpp"
 #include "kernels/bias.hpp"
 #include "kernels/broadcast.hpp"
@@ -9,6 +10,7 @@
 #include "kernels/conv2d.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/dropout.hpp"
+#include "kernels/embedding.hpp"
 #include "kernels/flatten.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/kernel.hpp"
@@ -47,6 +49,16 @@ const std::vector<Kernel>& fast_table() {
       {"dense_grad_weight", run_dense_grad_weight, scratch_dense_grad_weight},
       {"bias", run_bias, nullptr},
       {"bias_grad", run_bias_grad, scratch_bias_grad},
+      {"embedding", run_embedding, nullptr},
+      {"embedding_grad", run_embedding_grad, nullptr},
+      {"positional_embedding", run_positional_embedding, nullptr},
+      {"positional_embedding_grad", run_positional_embedding_grad, nullptr},
+      {"rotary", run_rotary, scratch_rotary},
+      {"attention", run_attention, scratch_attention},
+      {"attention_grad", run_attention_grad, scratch_attention_grad},
+      {"rms_norm", run_group_norm, nullptr},
+      {"rms_norm_grad", run_group_norm_grad, nullptr},
+      {"rms_norm_sums", run_group_norm_sums, scratch_group_norm_sums},
       {"relu", run_relu, nullptr},
       {"relu_grad", run_relu_grad, nullptr},
       {"relu6", run_relu6, nullptr},
@@ -164,6 +176,16 @@ const std::vector<Kernel>& reference_table() {
       {"dense_grad_weight", reference::run_dense_grad_weight, nullptr},
       {"bias", reference::run_bias, nullptr},
       {"bias_grad", reference::run_bias_grad, nullptr},
+      {"embedding", reference::run_embedding, nullptr},
+      {"embedding_grad", reference::run_embedding_grad, nullptr},
+      {"positional_embedding", reference::run_positional_embedding, nullptr},
+      {"positional_embedding_grad", reference::run_positional_embedding_grad, nullptr},
+      {"rotary", reference::run_rotary, nullptr},
+      {"attention", reference::run_attention, nullptr},
+      {"attention_grad", reference::run_attention_grad, nullptr},
+      {"rms_norm", reference::run_group_norm, nullptr},
+      {"rms_norm_grad", reference::run_group_norm_grad, nullptr},
+      {"rms_norm_sums", reference::run_group_norm_sums, nullptr},
       {"relu", reference::run_relu, nullptr},
       {"relu_grad", reference::run_relu_grad, nullptr},
       {"relu6", reference::run_relu6, nullptr},

@@ -41,8 +41,8 @@ TensorId single(Graph& graph, const std::string& name, const std::string& op, gr
       .front();
 }
 
-Initializer weight_initializer(Scheme scheme, const Fan& fan) {
-  switch (scheme) {
+Initializer weight_initializer(const Initial& initial, const Fan& fan) {
+  switch (initial.scheme) {
   case Scheme::standard:
     return {Init::uniform, 1 / std::sqrt(fan.in)};
   case Scheme::kaiming_normal:
@@ -52,13 +52,13 @@ Initializer weight_initializer(Scheme scheme, const Fan& fan) {
   case Scheme::xavier_uniform:
     return {Init::uniform, std::sqrt(6 / (fan.in + fan.out))};
   case Scheme::normal:
-    return {Init::normal, 0.01};
+    return {Init::normal, initial.deviation};
   }
   throw Bug("unknown Scheme");
 }
 
-Initializer bias_initializer(Scheme scheme, const Fan& fan) {
-  if (scheme == Scheme::standard) return {Init::uniform, 1 / std::sqrt(fan.in)};
+Initializer bias_initializer(const Initial& initial, const Fan& fan) {
+  if (initial.scheme == Scheme::standard) return {Init::uniform, 1 / std::sqrt(fan.in)};
   return {};
 }
 

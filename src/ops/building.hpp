@@ -24,8 +24,8 @@ graph::TensorId single(graph::Graph& graph, const std::string& name, const std::
 struct Fan {
   double in, out;
 };
-graph::Initializer weight_initializer(Scheme scheme, const Fan& fan);
-graph::Initializer bias_initializer(Scheme scheme, const Fan& fan);
+graph::Initializer weight_initializer(const Initial& initial, const Fan& fan);
+graph::Initializer bias_initializer(const Initial& initial, const Fan& fan);
 
 /// A parameter `<layer>.<tensor's name>` in the graph's precision.
 graph::TensorId parameter(graph::Graph& graph, const std::string& layer, std::string_view op, graph::Tensor tensor);

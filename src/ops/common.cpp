@@ -71,6 +71,14 @@ std::int64_t image_spatial(const Shape& shape) {
   return shape.size() == 4 ? shape[2] * shape[3] : 1;
 }
 
+bool is_sequence(const Shape& shape) {
+  return shape.size() == 4 && shape[3] == 1;
+}
+
+Shape label_shape(const Shape& logits) {
+  return is_sequence(logits) ? Shape{logits[0], logits[2]} : Shape{logits[0]};
+}
+
 bool any_batch(const Graph& graph, const Node& node) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](graph::TensorId t) { return has_batch(graph, t); });
 }

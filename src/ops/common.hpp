@@ -32,6 +32,10 @@ void expect_size(std::string_view where, std::string_view what, const Shape& sha
 
 /// H·W of a rank-4 shape, 1 of any other: the spatial size of an image produced in NHWC.
 std::int64_t image_spatial(const Shape& shape);
+/// Whether a shape is that of sequences: images of one column, a row for each position.
+bool is_sequence(const Shape& shape);
+/// Shape of the labels that go with logits: one per sample, or per position of a sequence.
+Shape label_shape(const Shape& logits);
 /// Whether dim 0 of a tensor runs over samples (not so for parameters, their gradients and their state).
 bool has_batch(const graph::Graph& graph, graph::TensorId tensor);
 /// Whether that is so of some input of a node.

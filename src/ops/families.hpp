@@ -10,6 +10,8 @@ std::vector<Operator> conv2d_family();
 std::vector<Operator> conv_transpose2d_family();
 std::vector<Operator> dense_family();
 std::vector<Operator> bias_family();
+std::vector<Operator> embedding_family();
+std::vector<Operator> attention_family();
 std::vector<Operator> pointwise_family();
 std::vector<Operator> batch_norm_family();
 std::vector<Operator> pool_family();

@@ -1,5 +1,6 @@
-// Group and layer normalisation as torch.nn.GroupNorm and LayerNorm: each group of a sample's values is brought to mean
-// 0 and variance 1, then scaled and shifted. Groups are never split, so each rank works out its own statistics.
+// Group, layer and rms normalisation as torch.nn.GroupNorm, LayerNorm and RMSNorm: each group of a sample's values is
+// brought to mean 0 and variance 1 (rms_norm: to mean square 1), then scaled and, but for rms_norm, shifted. Groups are
+// never split, so each rank works out its own statistics.
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -16,11 +17,18 @@ using graph::Node;
 using graph::Tensor;
 using graph::TensorId;
 
+bool is_rms(const Node& node) {
+  return node.op.starts_with("rms_norm");
+}
 bool is_layer(const Node& node) {
-  return node.op.starts_with("layer_norm");
+  return node.op.starts_with("layer_norm") || is_rms(node);
 }
 bool over_channels(const Node& node) {
-  return node.attributes.text("over") == "channels";
+  return is_rms(node) || node.attributes.text("over") == "channels";
+}
+/// Operands that are trained: weight and bias.
+std::size_t weights_of(const Node& node) {
+  return is_rms(node) ? 1 : 2;
 }
 
 /// Shape of weight and bias: one per channel, or, for a layer norm of whole samples, one per value of a sample.
@@ -40,6 +48,7 @@ void check_input(const Graph& graph, const Node& node, const Tensor& x) {
 void check_attributes(const Graph& graph, const Node& node, const Tensor& x) {
   const double eps = node.attributes.real("eps");
   if (!(eps > 0 && std::isfinite(eps))) fail("{}: eps, got {} expected a number above 0", where(graph, node), eps);
+  if (is_rms(node)) return;
   if (is_layer(node)) {
     const std::string& over = node.attributes.text("over");
     if (over != "sample" && over != "channels")
@@ -56,7 +65,7 @@ Result like(const Graph& graph, const Node& node, const Tensor& x) {
 }
 
 std::vector<Result> infer(const Graph& graph, const Node& node) {
-  ensure(node.inputs.size() == 1 || node.inputs.size() == 3, "a norm takes 1 or 3 operands");
+  ensure(node.inputs.size() == 1 || node.inputs.size() == 1 + weights_of(node), "a norm takes x, or its weights too");
   const Tensor& x = input(graph, node, 0);
   check_input(graph, node, x);
   check_attributes(graph, node, x);
@@ -80,6 +89,7 @@ std::vector<Result> infer_sums(const Graph& graph, const Node& node) {
   Shape units(shape.size(), 1);
   if (shape.size() == 1) units[0] = x.units[1];
   Result result{.shape = shape, .units = units, .dtype = graph.precision, .role = role_of(node)};
+  if (is_rms(node)) return {result};
   std::vector<Result> results{result, result};
   results[0].suffix = ".bias";
   results[1].suffix = ".weight";
@@ -114,16 +124,16 @@ Form form_sums(const Graph& graph, const Node& node) {
 void gradient(Backward& backward, const Node& node) {
   const TensorId dy = backward.gradient_of(node.outputs[0]), x = node.inputs[0];
   std::vector<TensorId> operands{dy, x};
-  if (node.inputs.size() == 3) {
+  if (node.inputs.size() > 1) {
     operands.push_back(node.inputs[1]);
-    if (backward.wanted(node.inputs[1]) || backward.wanted(node.inputs[2])) {
+    if (backward.wanted(node.inputs[1]) || backward.wanted(node.inputs.back())) {
       const std::vector<TensorId> sums = backward.append(node, {.name = node.name + ".sums",
                                                                 .op = node.op + "_sums",
                                                                 .attributes = node.attributes,
                                                                 .inputs = {dy, x},
                                                                 .twin = backward.id_of(node)});
-      backward.contribute(node.inputs[1], sums[1]);
-      backward.contribute(node.inputs[2], sums[0]);
+      backward.contribute(node.inputs[1], sums.back());
+      if (!is_rms(node)) backward.contribute(node.inputs[2], sums[0]);
     }
   }
   backward.contribute(
@@ -145,7 +155,10 @@ std::vector<Operator> group_norm_family() {
           {"group_norm_sums", infer_sums, form_sums, nullptr, per_element<8>, {}, true},
           {"layer_norm", infer, form_of, gradient, per_element<7>, {0}},
           {"layer_norm_grad", infer_grad, form_grad, nullptr, per_element<14>, {0}},
-          {"layer_norm_sums", infer_sums, form_sums, nullptr, per_element<8>, {}, true}};
+          {"layer_norm_sums", infer_sums, form_sums, nullptr, per_element<8>, {}, true},
+          {"rms_norm", infer, form_of, gradient, per_element<5>, {0}},
+          {"rms_norm_grad", infer_grad, form_grad, nullptr, per_element<10>, {0}},
+          {"rms_norm_sums", infer_sums, form_sums, nullptr, per_element<6>, {}, true}};
 }
 
 } // namespace soybean::ops

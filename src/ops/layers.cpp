@@ -103,21 +103,43 @@ TensorId conv2d_layer(Graph& graph, const std::string& name, TensorId x, const C
   return options.bias ? add_bias(graph, name, y, bias_initializer(options.init, fan)) : y;
 }
 
+namespace {
+
+/// The weight of the layer that a dense layer is tied to.
+TensorId tied_weight(const Graph& graph, const std::string& at, const Tensor& source, const DenseOptions& options) {
+  const TensorId weight = graph::find_tensor(graph, options.tied + ".weight");
+  const bool is_matrix =
+      weight != graph::none && graph.tensors[weight].role == Role::parameter && graph.tensors[weight].shape.size() == 2;
+  if (!is_matrix)
+    fail("{}: tied, got '{}' expected an earlier embedding or dense layer, whose weight it takes", at, options.tied);
+  const Tensor& tensor = graph.tensors[weight];
+  const Shape wanted{options.units > 0 ? options.units : tensor.shape[0], source.shape[1]};
+  if (tensor.shape != wanted)
+    fail("{}: tied, got a weight of {} expected {}, units times the input's features", at, to_string(tensor.shape),
+         to_string(wanted));
+  if (tensor.units[1] != source.units[1] || tensor.spatial != (source.shape.size() == 2 ? source.spatial : 1))
+    fail("{}: tied, got the weight of features of a flattened image expected plain ones", at);
+  return weight;
+}
+
+} // namespace
+
 TensorId dense_layer(Graph& graph, const std::string& name, TensorId x, const DenseOptions& options) {
   const std::int32_t layer = add_layer_entry(graph, name, "dense");
   const std::string at = where(name, "dense");
   const Tensor source = graph.tensors[x];
-  if (options.units < 1) fail("{}: units, got {} expected at least 1", at, options.units);
-  if (source.shape.size() != 2)
-    fail("{}: input, got {} dims ({}) expected 2. put a flatten layer before it", at, source.shape.size(),
+  if (options.units < 1 && options.tied.empty()) fail("{}: units, got {} expected at least 1", at, options.units);
+  if (source.shape.size() != 2 && source.shape.size() != 4)
+    fail("{}: input, got {} dims ({}) expected 2 or 4. put a flatten layer before it", at, source.shape.size(),
          to_string(source.shape));
   const Fan fan{static_cast<double>(source.shape[1]), static_cast<double>(options.units)};
-  const TensorId weight = parameter(graph, name, "dense",
-                                    {.name = "weight",
-                                     .shape = {options.units, source.shape[1]},
-                                     .units = {1, source.units[1]},
-                                     .spatial = source.spatial,
-                                     .init = weight_initializer(options.init, fan)});
+  const TensorId weight = !options.tied.empty() ? tied_weight(graph, at, source, options)
+                                                : parameter(graph, name, "dense",
+                                                            {.name = "weight",
+                                                             .shape = {options.units, source.shape[1]},
+                                                             .units = {1, source.units[1]},
+                                                             .spatial = source.shape.size() == 2 ? source.spatial : 1,
+                                                             .init = weight_initializer(options.init, fan)});
   const TensorId y = append(graph, {.name = name, .op = "dense", .inputs = {x, weight}, .layer = layer}).front();
   return options.bias ? add_bias(graph, name, y, bias_initializer(options.init, fan)) : y;
 }

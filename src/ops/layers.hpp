@@ -24,7 +24,14 @@ enum class Scheme : std::uint8_t {
   kaiming_normal,        ///< normal of deviation √(2/fan_out), bias 0
   kaiming_normal_fan_in, ///< normal of deviation √(2/fan_in), bias 0
   xavier_uniform,        ///< uniform in ±√(6/(fan_in + fan_out)), bias 0
-  normal,                ///< normal of deviation 0.01, bias 0
+  normal,                ///< normal of the given deviation, bias 0
+};
+/// A scheme and the deviation that `normal` has.
+struct Initial {
+  Scheme scheme = Scheme::standard;
+  double deviation = 0.01;
+  Initial() = default;
+  Initial(Scheme of, double normal_deviation = 0.01) : scheme(of), deviation(normal_deviation) {}
 };
 /// The scheme of that name ("default" is standard). Throws Error, `where` being the key's place, for another name.
 Scheme parse_scheme(std::string_view text, std::string_view where);
@@ -42,7 +49,7 @@ struct Conv2dOptions {
   Pair dilation{1, 1};
   std::int64_t groups = 1;
   bool bias = true;
-  Scheme init = Scheme::standard;
+  Initial init = {};
   std::optional<Edges> edges = {}; ///< padding that is not the same at both ends, instead: a node `<layer>.pad`
 };
 graph::TensorId conv2d_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
@@ -57,7 +64,7 @@ struct ConvTranspose2dOptions {
   Pair dilation{1, 1};
   std::int64_t groups = 1;
   bool bias = true;
-  Scheme init = Scheme::standard;
+  Initial init = {};
 };
 graph::TensorId conv_transpose2d_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                                        const ConvTranspose2dOptions& options);
@@ -65,8 +72,10 @@ graph::TensorId conv_transpose2d_layer(graph::Graph& graph, const std::string& n
 struct DenseOptions {
   std::int64_t units = 0;
   bool bias = true;
-  Scheme init = Scheme::standard;
+  Initial init = {};
+  std::string tied = ""; ///< a layer whose weight [units, features] it takes in place of one of its own
 };
+/// Of features, or of the channels of every position of images and sequences.
 graph::TensorId dense_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                             const DenseOptions& options);
 

@@ -47,12 +47,22 @@ TensorId targets_like(Graph& graph, const LossTerm& term) {
   return source(graph, std::move(wanted));
 }
 
+/// One per sample, or of logits of sequences one per position; all losses read the same.
+TensorId labels_for(Graph& graph, const LossTerm& term) {
+  const Shape& shape = graph.tensors[term.input].shape;
+  const Shape wanted = term.op == "softmax_cross_entropy" ? label_shape(shape) : Shape{shape[0]};
+  const TensorId labels = source(graph, {.name = "labels", .shape = wanted, .dtype = DType::i32, .role = Role::label});
+  if (graph.tensors[labels].shape != wanted)
+    fail("{}: labels, got {} of another loss expected {}. samples have labels of one shape", where(term.name, term.op),
+         to_string(graph.tensors[labels].shape), to_string(wanted));
+  return labels;
+}
+
 /// What a term compares its input with; brings the input into its shape.
 TensorId target_of(Graph& graph, const LossTerm& term, std::int32_t layer, TensorId& input) {
   const Shape shape = graph.tensors[input].shape;
   if (term.against == Against::targets) return targets_like(graph, term);
-  if (term.against == Against::labels)
-    return source(graph, {.name = "labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::label});
+  if (term.against == Against::labels) return labels_for(graph, term);
   const TensorId samples = graph::find_tensor(graph, "input");
   const Shape wanted = graph.tensors[samples].shape;
   if (shape.size() == 2 && wanted.size() == 4 && volume(shape) == volume(wanted))
@@ -122,7 +132,7 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
   TensorId input = term.input;
   const Shape shape = graph.tensors[input].shape;
   const bool classes = term.op == "softmax_cross_entropy";
-  if (classes && shape.size() != 2)
+  if (classes && shape.size() != 2 && !is_sequence(shape))
     fail("{}: input, got {} dims ({}) expected 2. put a flatten or dense layer before the loss", at, shape.size(),
          to_string(shape));
   if (classes) check_classes(at, term, shape[1], top_k);
@@ -131,6 +141,7 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
       graph, {.name = "sample_weights", .shape = {shape[0]}, .dtype = graph.precision, .role = Role::sample_weight});
   Known known{.labels = target, .weights = weights};
   std::vector<TensorId> inputs{input, target, weights};
+  if (classes && mixed && is_sequence(shape)) fail("{}: input, got sequences expected samples that can be mixed", at);
   if (classes && mixed) {
     known.partners = source(
         graph, {.name = "partner_labels", .shape = {shape[0]}, .dtype = DType::i32, .role = Role::partner_label});
@@ -139,7 +150,8 @@ std::vector<TensorId> add_term(Graph& graph, const LossTerm& term, std::int64_t 
     inputs.insert(inputs.end(), {known.partners, known.shares});
   }
   const std::int64_t parts = classes ? term.parts.value_or(class_parts(shape[1])) : 1;
-  if (parts > 1 && graph.tensors[input].spatial == 1) return add_split_term(graph, term, parts, top_k, known, layer);
+  if (parts > 1 && (is_sequence(shape) || graph.tensors[input].spatial == 1))
+    return add_split_term(graph, term, parts, top_k, known, layer);
   graph::Attributes attributes;
   if (term.label_smoothing != 0) attributes.set("label_smoothing", term.label_smoothing);
   if (term.weight != 1) attributes.set("factor", term.weight);

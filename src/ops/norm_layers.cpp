@@ -70,8 +70,8 @@ TensorId append_norm(Graph& graph, NewNode node, const Shape& weights, bool affi
     return parameter(graph, name, op, {.name = what, .shape = weights, .units = units, .init = init});
   };
   if (affine) {
-    const TensorId weight = trained("weight", {Init::constant, 1}), bias = trained("bias", {});
-    node.inputs.insert(node.inputs.end(), {weight, bias});
+    node.inputs.push_back(trained("weight", {Init::constant, 1}));
+    if (op != "rms_norm") node.inputs.push_back(trained("bias", {}));
   }
   return append(graph, std::move(node)).front();
 }
@@ -108,6 +108,14 @@ TensorId layer_norm_layer(Graph& graph, const std::string& name, TensorId x, con
                       .inputs = {x},
                       .layer = layer},
                      options.over == "channels" ? Shape{sample[0]} : sample, options.affine);
+}
+
+TensorId rms_norm_layer(Graph& graph, const std::string& name, TensorId x, const RmsNormOptions& options) {
+  const std::int32_t layer = add_layer_entry(graph, name, "rms_norm");
+  const Shape sample = sample_of(graph, name, "rms_norm", x);
+  return append_norm(
+      graph, {.name = name, .op = "rms_norm", .attributes = {{"eps", options.eps}}, .inputs = {x}, .layer = layer},
+      {sample[0]}, options.affine);
 }
 
 TensorId lrn_layer(Graph& graph, const std::string& name, TensorId x, const LrnOptions& options) {

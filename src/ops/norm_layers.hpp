@@ -36,6 +36,14 @@ struct LayerNormOptions {
 graph::TensorId layer_norm_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                                  const LayerNormOptions& options);
 
+struct RmsNormOptions {
+  double eps = 1.1920928955078125e-07; ///< that of torch.nn.RMSNorm in fp32
+  bool affine = true;                  ///< parameter weight (ones), one per channel
+};
+/// Of every position over its channels.
+graph::TensorId rms_norm_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
+                               const RmsNormOptions& options);
+
 struct LrnOptions {
   std::int64_t size = 1; ///< channels of the window
   double alpha = 1e-4, beta = 0.75, k = 1;

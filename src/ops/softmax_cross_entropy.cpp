@@ -2,7 +2,7 @@
 // torch.nn.CrossEntropyLoss. With label_smoothing ε the label's share is 1 − ε + ε/K and every other class's ε/K. Rows
 // (classes) are never split; the sums over samples are partial. Of mixed samples there are two more operands, the
 // partners' labels and the shares of the samples themselves, and xᵢ[labelᵢ] is shareᵢ·xᵢ[labelᵢ] +
-// (1 − shareᵢ)·xᵢ[partnerᵢ].
+// (1 − shareᵢ)·xᵢ[partnerᵢ]. Of a sequence every position is such a row, with an equal part of its sample's weight.
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -19,17 +19,20 @@ using graph::Tensor;
 
 void check_operands(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 5) expect_inputs(node, 3);
-  expect_rank(graph, node, 0, 2, "put a flatten or dense layer before the loss");
+  const bool sequence = is_sequence(input(graph, node, 0).shape);
+  if (!sequence) expect_rank(graph, node, 0, 2, "put a flatten or dense layer before the loss");
   const Shape rows{input(graph, node, 0).shape[0]};
   const Tensor &labels = input(graph, node, 1), &weights = input(graph, node, 2);
-  if (labels.shape != rows)
-    fail("{}: labels, got shape {} expected {}, one per sample", where(graph, node), to_string(labels.shape), rows[0]);
+  if (const Shape wanted = label_shape(input(graph, node, 0).shape); labels.shape != wanted)
+    fail("{}: labels, got shape {} expected {}, one per {}", where(graph, node), to_string(labels.shape),
+         to_string(wanted), sequence ? "position" : "sample");
   if (weights.shape != rows)
     fail("{}: sample weights, got shape {} expected {}, one per sample", where(graph, node), to_string(weights.shape),
          rows[0]);
   ensure(labels.dtype == DType::i32 && weights.dtype == graph.precision,
          fmt::format("the labels or weights of node '{}' have the wrong type", node.name));
   if (node.inputs.size() == 3) return;
+  ensure(!sequence, fmt::format("node '{}' has mixed sequences", node.name));
   const Tensor &partners = input(graph, node, 3), &shares = input(graph, node, 4);
   ensure(partners.shape == rows && shares.shape == rows && partners.dtype == DType::i32 &&
              shares.dtype == graph.precision,
@@ -61,17 +64,26 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
   return {{.shape = x.shape, .units = x.units, .dtype = graph.precision, .role = role_of(node), .spatial = x.spatial}};
 }
 
-std::string operands_text(const Node& node) {
+std::string operands_text(const Graph& graph, const Node& node) {
+  if (is_sequence(input(graph, node, 0).shape)) return "b k h ., b h, b -> ";
   return node.inputs.size() == 5 ? "b k, b, b, b, b -> " : "b k, b, b -> ";
+}
+
+/// Of sequences positions are split, too.
+std::string split_of(const Graph& graph, const Node& node) {
+  return is_sequence(input(graph, node, 0).shape) ? "b h" : "b";
 }
 
 Form form_forward(const Graph& graph, const Node& node) {
   const std::string results = node.outputs.size() == 3 ? "1, 1, 1" : "1, 1";
-  return make_form(graph, node, {.text = operands_text(node) + results, .split = "b", .replicable = true});
+  return make_form(graph, node,
+                   {.text = operands_text(graph, node) + results, .split = split_of(graph, node), .replicable = true});
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = operands_text(node) + "b k", .split = "b", .replicable = true});
+  const std::string result = is_sequence(input(graph, node, 0).shape) ? "b k h ." : "b k";
+  return make_form(graph, node,
+                   {.text = operands_text(graph, node) + result, .split = split_of(graph, node), .replicable = true});
 }
 
 void gradient(Backward& backward, const Node& node) {

@@ -19,14 +19,30 @@ using graph::TensorId;
 
 void expect_logits(const Graph& graph, const Node& node) {
   const Tensor& x = input(graph, node, 0);
-  ensure(x.shape.size() == 2 && x.spatial == 1, fmt::format("node '{}' needs plain logits", node.name));
+  ensure(is_sequence(x.shape) || (x.shape.size() == 2 && x.spatial == 1),
+         fmt::format("node '{}' needs plain logits", node.name));
+}
+
+/// The form of rank-2 operands as `text` says, of sequences with the position: "b k" becomes "b k h .", "b" "b h", and
+/// "w", an operand of one number per sample, stays "b".
+Form form_of_rows(const Graph& graph, const Node& node, std::string_view text, const std::string& split,
+                  bool replicable = false) {
+  const std::size_t rank = input(graph, node, 0).shape.size();
+  std::string full;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool last = i + 1 == text.size() || text[i + 1] == ',' || text.substr(i + 1).starts_with(" ->");
+    full += text[i] == 'w' ? 'b' : text[i];
+    if (rank == 4 && last && text[i] == 'b') full += " h";
+    if (rank == 4 && last && (text[i] == 'k' || text[i] == '.')) full += " h .";
+  }
+  return make_form(graph, node, {.text = full, .split = split + (rank == 4 ? " h" : ""), .replicable = replicable});
 }
 
 Result row_result(const Graph& graph, const Node& node, std::string suffix) {
   const Tensor& x = input(graph, node, 0);
   return {.suffix = std::move(suffix),
-          .shape = {x.shape[0]},
-          .units = {x.units[0]},
+          .shape = label_shape(x.shape),
+          .units = is_sequence(x.shape) ? Shape{x.units[0], x.units[2]} : Shape{x.units[0]},
           .dtype = graph.precision,
           .role = role_of(node)};
 }
@@ -40,15 +56,18 @@ std::vector<Result> infer_parts(const Graph& graph, const Node& node) {
   ensure(parts >= 1 && x.shape[1] % parts == 0, fmt::format("node '{}' can not cut its classes", node.name));
   std::vector<Result> results;
   for (const char* suffix : {".max", ".sum", ".first"}) {
-    results.push_back(row_result(graph, node, suffix));
-    results.back().shape.push_back(parts);
-    results.back().units.push_back(1);
+    Result result{.suffix = suffix, .shape = x.shape, .units = x.units, .dtype = graph.precision};
+    result.shape[1] = parts;
+    result.units[1] = 1;
+    result.spatial = x.spatial;
+    result.role = role_of(node);
+    results.push_back(result);
   }
   return results;
 }
 
 Form form_parts(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b k -> b k, b k, b k", .split = "b k"});
+  return form_of_rows(graph, node, "b k -> b k, b k, b k", "b k");
 }
 
 /// The label's logit; with attribute mean (1) the mean of all as well.
@@ -61,7 +80,7 @@ std::vector<Result> infer_target(const Graph& graph, const Node& node) {
 }
 
 Form form_target(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = node.outputs.size() == 2 ? "b k, b -> b, b" : "b k, b -> b", .split = "b k"});
+  return form_of_rows(graph, node, node.outputs.size() == 2 ? "b k, b -> b, b" : "b k, b -> b", "b k");
 }
 
 /// How many classes come before the label: operands logits, the label's logit, labels.
@@ -72,7 +91,7 @@ std::vector<Result> infer_rank(const Graph& graph, const Node& node) {
 }
 
 Form form_rank(const Graph& graph, const Node& node) {
-  return make_form(graph, node, {.text = "b k, b, b -> b", .split = "b k"});
+  return form_of_rows(graph, node, "b k, b, b -> b", "b k");
 }
 
 /// Operands: max, sum and first of the parts, the label's logit, labels, weights; the mean where there is
@@ -92,10 +111,10 @@ std::vector<Result> infer_loss(const Graph& graph, const Node& node) {
 }
 
 Form form_loss(const Graph& graph, const Node& node) {
-  std::string text = "b ., b ., b ., b, b, b";
+  std::string text = "b ., b ., b ., b, b, w";
   for (std::size_t i = 6; i < node.inputs.size(); ++i) text += ", b";
   text += node.outputs.size() == 4 ? " -> 1, 1, b, 1" : " -> 1, 1, b";
-  return make_form(graph, node, {.text = text, .split = "b", .replicable = true});
+  return form_of_rows(graph, node, text, "b", true);
 }
 
 /// Operands: logits, their logsumexp, labels, weights; of mixed samples partners' labels and shares.
@@ -103,14 +122,12 @@ std::vector<Result> infer_grad(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 6) expect_inputs(node, 4);
   expect_logits(graph, node);
   const Tensor& x = input(graph, node, 0);
-  return {{.shape = x.shape, .units = x.units, .dtype = graph.precision, .role = role_of(node)}};
+  return {{.shape = x.shape, .units = x.units, .dtype = graph.precision, .role = role_of(node), .spatial = x.spatial}};
 }
 
 Form form_grad(const Graph& graph, const Node& node) {
-  return make_form(graph, node,
-                   {.text = node.inputs.size() == 6 ? "b k, b, b, b, b, b -> b k" : "b k, b, b, b -> b k",
-                    .split = "b k",
-                    .replicable = true});
+  return form_of_rows(graph, node, node.inputs.size() == 6 ? "b k, b, b, w, b, b -> b k" : "b k, b, b, w -> b k", "b k",
+                      true);
 }
 
 void gradient(Backward& backward, const Node& node) {

@@ -12,6 +12,8 @@ std::vector<Operator> make_table() {
                       conv_transpose2d_family,
                       dense_family,
                       bias_family,
+                      embedding_family,
+                      attention_family,
                       pointwise_family,
                       batch_norm_family,
                       group_norm_family,

@@ -25,6 +25,7 @@ inline graph::Graph start(DType precision) {
 // The cases of each file; cases() is all of them.
 const std::vector<Case>& norm_cases();
 const std::vector<Case>& arithmetic_cases();
+const std::vector<Case>& sequence_cases();
 
 /// input ⊙ parameter: activations of the batch that the loss has a gradient by, element by element.
 inline graph::TensorId scaled_input(graph::Graph& graph, std::int64_t batch, const Shape& sample) {

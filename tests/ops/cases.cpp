@@ -186,7 +186,8 @@ std::vector<Case> common_cases() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> joined = common_cases();
-    for (const auto& more : {shape_cases(), loss_cases(), norm_cases(), arithmetic_cases(), optimizer_cases()})
+    for (const auto& more :
+         {shape_cases(), loss_cases(), norm_cases(), arithmetic_cases(), sequence_cases(), optimizer_cases()})
       joined.insert(joined.end(), more.begin(), more.end());
     return joined;
   }();

@@ -32,6 +32,8 @@ float fed_value(const graph::Graph& graph, const graph::Tensor& t, std::int64_t 
   using graph::Role;
   const double draw =
       philox::uniform({17, hash_text(t.name), static_cast<std::uint64_t>(step)}, static_cast<std::uint64_t>(index));
+  if (t.role == Role::input && t.dtype == DType::i32)
+    return static_cast<float>(std::floor(draw * static_cast<double>(graph.vocabulary)));
   switch (t.role) {
   case Role::share: // some samples are not mixed
     return draw < 0.2 ? 1.0f : static_cast<float>(draw);

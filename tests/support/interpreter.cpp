@@ -118,6 +118,8 @@ namespace {
 
 double source_value(const Graph& graph, const Tensor& tensor, const philox::Stream& stream, std::int64_t i) {
   const double draw = philox::uniform(stream, static_cast<std::uint64_t>(i));
+  if (tensor.role == Role::input && tensor.dtype == DType::i32)
+    return std::floor(draw * static_cast<double>(graph.vocabulary));
   switch (tensor.role) {
   case Role::share: // some samples are not mixed
     return i == 0 ? 1 : static_cast<float>(draw);

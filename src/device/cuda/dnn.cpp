@@ -193,6 +193,14 @@ void matmul(const Exec& exec, const Matmul& shape, const float* a, const float* 
                    static_cast<cudaStream_t>(exec.stream().native()));
 }
 
+bool offers_thread_products(const Exec&) {
+  return false;
+}
+
+void thread_product(const Product&, const float*, const float*, float*) {
+  throw Bug("a product on a host's thread where kernels run on a device");
+}
+
 namespace {
 
 /// The library's handles for tensors of up to that many elements, for one call from now on; nullptr: not for these.

@@ -395,6 +395,17 @@ void matmul(const Exec& exec, const Matmul& s, const float* a, const float* b, f
   ensure(status == dnnl_success, "dnnl_sgemm refused its arguments");
 }
 
+bool offers_thread_products(const Exec&) {
+  return true;
+}
+
+void thread_product(const Product& s, const float* a, const float* b, float* c) {
+  omp_set_num_threads(1); // of the library, should no other thread be at work
+  const dnnl_status_t status = dnnl_sgemm(s.a_transposed ? 'T' : 'N', s.b_transposed ? 'T' : 'N', s.m, s.n, s.k,
+                                          s.factor, a, s.a_row, b, s.b_row, s.adds ? 1.0f : 0.0f, c, s.c_row);
+  ensure(status == dnnl_success, "dnnl_sgemm refused its arguments");
+}
+
 // Our own kernels move these at the memory's rate already.
 bool pool(const Exec&, const Pool&, const float*, float*) {
   return false;
