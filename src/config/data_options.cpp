@@ -22,6 +22,7 @@ const Variants& data_sources() {
       {"npy", {"path"}},
       {"npz", {"path"}},
       {"image_folder", {"path", "resize"}},
+      {"tokens", {"path", "validation_path", "dtype", "validation_fraction"}},
   };
   return rows;
 }
@@ -51,6 +52,7 @@ constexpr std::array paths = {
     PathOf{"npy", "a folder of .npy files"},
     PathOf{"npz", "a .npz file"},
     PathOf{"image_folder", "a folder with train/ and validation/"},
+    PathOf{"tokens", "a file of tokens"},
 };
 
 void read_path(const Table& table, DataOptions& options) {
@@ -65,6 +67,17 @@ void read_path(const Table& table, DataOptions& options) {
   options.path = input_path(table, "path");
   if (options.path.empty())
     table.reject("path", fmt::format("the path of {}", row->what), "it is relative to the model file");
+}
+
+void read_tokens(const Table& table, DataOptions& options) {
+  options.dtype = table.word("dtype", options.dtype, {.now = {"uint16", "uint32", "uint8"}});
+  options.validation_path = input_path(table, "validation_path");
+  options.validation_fraction = real_at_least(table, "validation_fraction", options.validation_fraction, 0);
+  if (options.validation_fraction >= 1) table.reject("validation_fraction", "less than 1");
+  if (!options.validation_path.empty() && options.validation_fraction > 0)
+    table.reject("validation_fraction", "either validation_path or validation_fraction", "remove one of them");
+  for (const char* key : {"normalise", "augment"})
+    if (table.has(key)) table.reject(key, "none with tokens");
 }
 
 NormaliseOptions read_normalise(const Table& table) {
@@ -159,15 +172,16 @@ bool mixes(const AugmentStep& step) {
 }
 
 DataOptions read_data(const Table& table) {
-  table.known({"source", "path", "batch", "classes", "samples", "validation_samples", "noise", "labels", "resize",
-               "normalise", "augment", "shuffle", "prefetch", "threads"});
+  table.known({"source", "path", "validation_path", "dtype", "validation_fraction", "batch", "classes", "samples",
+               "validation_samples", "noise", "labels", "resize", "normalise", "augment", "shuffle", "prefetch",
+               "threads"});
   DataOptions options;
-  options.source =
-      table.word("source", required, {.now = words_of(data_sources()), .later = {"tokens", "csv", "webdataset"}});
+  options.source = table.word("source", required, {.now = words_of(data_sources()), .later = {"csv", "webdataset"}});
   refuse_keys_of_others(table, "source", options.source, data_sources());
   read_path(table, options);
   if (options.source == "image_folder") options.resize = table.integer("resize", options.resize, from_zero);
   if (options.source == "cifar") options.labels = table.word("labels", options.labels, {.now = {"fine", "coarse"}});
+  if (options.source == "tokens") read_tokens(table, options);
   options.batch = table.integer("batch", required, from_one);
   if (options.source == "synthetic") {
     options.classes = table.integer("classes", options.classes, from_zero);

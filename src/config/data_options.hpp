@@ -35,6 +35,9 @@ struct DataOptions {
   std::string source = "synthetic";
   std::string path;                    ///< relative to the working directory or absolute (the model file's is resolved)
   std::vector<std::string> files;      ///< hdf5: where `path` is a list, which then is empty
+  std::string validation_path;         ///< tokens: a file to validate with
+  std::string dtype = "uint16";        ///< tokens: or "uint8", "uint32"
+  double validation_fraction = 0;      ///< tokens: of the end of `path`
   std::int64_t resize = 0;             ///< image_folder: the shorter side becomes so many pixels; 0: as few as will do
   std::string labels = "fine";         ///< cifar: "fine" or "coarse", of CIFAR-100
   std::int64_t batch = 0;              ///< of all ranks together

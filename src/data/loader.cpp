@@ -178,10 +178,22 @@ void BatchSource::read(std::int64_t step, const std::vector<Part>& parts, Batch&
 
 void BatchSource::read_labels(std::int64_t step, const Part& part, std::byte* out) const {
   const bool partners = part.content == Content::partner_labels;
+  auto* labels = reinterpret_cast<std::int32_t*>(out);
+  if (part.box.extents.size() == 2) return read_tokens(part, 1, labels);
   std::vector<std::int64_t> ids;
   for (std::int64_t row = part.box.offsets[0]; row < part.box.offsets[0] + part.box.extents[0]; ++row)
     ids.push_back(partners ? mix(step, row).partner : sample(row));
-  reader_->read_labels(split_, ids, reinterpret_cast<std::int32_t*>(out));
+  reader_->read_labels(split_, ids, labels);
+}
+
+void BatchSource::read_tokens(const Part& part, std::int64_t shift, std::int32_t* out) const {
+  const Box inner = of_a_row(part.box);
+  const std::int64_t first = part.box.offsets[0];
+  if (empty(part.box)) return;
+  own_->workers.run(part.box.extents[0], [&](std::int64_t row, int) {
+    const std::int64_t id = sample(first + row);
+    reader_->read_tokens(split_, std::span(&id, 1), inner, shift, out + row * volume(inner));
+  });
 }
 
 void BatchSource::read_targets(const Part& part, std::byte* out) const {
@@ -195,6 +207,7 @@ void BatchSource::read_targets(const Part& part, std::byte* out) const {
 }
 
 void BatchSource::read_inputs(std::int64_t step, const Part& part, std::byte* out) const {
+  if (part.dtype == DType::i32) return read_tokens(part, 0, reinterpret_cast<std::int32_t*>(out));
   const std::int64_t first = part.box.offsets[0], rows = part.box.extents[0];
   const Box inner = of_a_row(part.box);
   const std::int64_t row_size = volume(inner);

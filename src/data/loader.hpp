@@ -24,11 +24,11 @@ namespace soybean::data {
 enum class Content : std::uint8_t { inputs, labels, partner_labels, shares, targets, weights };
 
 /// A part of the batch this rank needs: `box` of [batch, sample…] for inputs and targets, of [batch] for labels and
-/// weights.
+/// weights. Tokens, i32, have labels of [batch, positions]: those that follow.
 struct Part {
   Content content;
   Box box;
-  DType dtype; ///< labels of any kind: i32
+  DType dtype; ///< labels of any kind and tokens: i32
 };
 
 struct Batch {
@@ -63,7 +63,8 @@ private:
   double weight(std::int64_t step, std::int64_t row) const;
   void read_labels(std::int64_t step, const Part& part, std::byte* out) const;
   void read_inputs(std::int64_t step, const Part& part, std::byte* out) const;
-  void read_targets(const Part& part, std::byte* out) const; ///< after find_samples
+  void read_tokens(const Part& part, std::int64_t shift, std::int32_t* out) const; ///< after find_samples
+  void read_targets(const Part& part, std::byte* out) const;                       ///< after find_samples
   template<class T>
   void read_rows(std::span<const std::int64_t> ids, const Box& part, T* out) const;
   template<class T>

@@ -25,7 +25,8 @@ std::unique_ptr<Reader> open_synthetic(const config::DataOptions& options, const
                                 .validation_samples = options.validation_samples,
                                 .noise = options.noise,
                                 .seed = expected.seed,
-                                .target = expected.targets.value_or(Shape())});
+                                .target = expected.targets.value_or(Shape()),
+                                .vocabulary = expected.vocabulary});
 }
 
 /// The files a pattern of the shell (*, ?, [a-z]) stands for, sorted by name; what names a file is none.
@@ -65,22 +66,43 @@ std::unique_ptr<Reader> open_image_folder(const config::DataOptions& options, co
   return make_image_folder_reader(options.path, options.resize, expected);
 }
 
+std::unique_ptr<Reader> open_tokens(const config::DataOptions& options, const Expected& expected) {
+  return make_tokens_reader({.path = options.path,
+                             .validation_path = options.validation_path,
+                             .dtype = options.dtype,
+                             .validation_fraction = options.validation_fraction},
+                            expected);
+}
+
 struct Source {
   std::string_view name;
   std::unique_ptr<Reader> (*open)(const config::DataOptions&, const Expected&);
   bool has_targets = false;
+  bool has_numbers = true, has_tokens = false; ///< what samples may be
 };
 
 /// Every data source: one file in this folder and one row here.
 constexpr std::array sources = {
-    Source{"synthetic", open_synthetic, true}, //
-    Source{"hdf5", open_hdf5, true},           //
-    Source{"idx", open_idx},                   //
-    Source{"cifar", open_cifar},               //
-    Source{"npy", open_npy, true},             //
-    Source{"npz", open_npz, true},             //
+    Source{"synthetic", open_synthetic, true, true, true}, //
+    Source{"hdf5", open_hdf5, true},                       //
+    Source{"idx", open_idx},                               //
+    Source{"cifar", open_cifar},                           //
+    Source{"npy", open_npy, true},                         //
+    Source{"npz", open_npz, true},                         //
     Source{"image_folder", open_image_folder},
+    Source{"tokens", open_tokens, false, false, true},
 };
+
+/// Throws Error where the model's samples are tokens and the source's are not, or the other way round.
+void check_kind(const Source& source, const Expected& expected) {
+  if (expected.vocabulary > 0 && !source.has_tokens)
+    fail("data.source: got \"{}\" for a model of tokens expected tokens or synthetic. others have numbers",
+         source.name);
+  if (expected.vocabulary == 0 && !source.has_numbers)
+    fail("data.source: got \"{}\" for a model of numbers expected another source. model.vocabulary makes it one of "
+         "tokens",
+         source.name);
+}
 
 [[noreturn]] void refuse_targets(const std::string& source) {
   std::vector<std::string_view> names;
@@ -121,6 +143,7 @@ std::vector<std::string_view> source_names() {
 std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected) {
   for (const Source& source : sources) {
     if (source.name != options.source) continue;
+    check_kind(source, expected);
     if (expected.targets && !source.has_targets) refuse_targets(options.source);
     std::unique_ptr<Reader> reader = source.open(options, expected);
     if (expected.targets && expected.thorough) check_targets(*reader, *expected.targets);
@@ -139,6 +162,10 @@ Shape Reader::read_whole(Split split, std::int64_t id, Fit, DType type, std::vec
 std::string Reader::where(Split split, std::int64_t id, What what) const {
   return fmt::format("data: {} of sample {} to {} with", what == What::inputs ? "inputs" : "targets", id,
                      split == Split::train ? "train" : "validate");
+}
+
+void Reader::read_tokens(Split, std::span<const std::int64_t>, const Box&, std::int64_t, std::int32_t*) const {
+  throw Bug("tokens of a reader that has none");
 }
 
 void Reader::read_targets(Split, std::span<const std::int64_t>, const Box&, DType, void*) const {

@@ -47,6 +47,10 @@ public:
   /// asked for them.
   virtual void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                             void* out) const;
+  /// For each id the tokens [part + shift] of its sequence, whose last is one beyond the sample: inputs with shift 0,
+  /// labels with shift 1. Only of readers of tokens.
+  virtual void read_tokens(Split split, std::span<const std::int64_t> ids, const Box& part, std::int64_t shift,
+                           std::int32_t* out) const;
   /// Where a sample comes from, for errors: "x_train.npy[17]".
   virtual std::string where(Split split, std::int64_t id, What what) const;
 };
@@ -58,6 +62,7 @@ struct Expected {
   std::uint64_t seed = 1;
   bool thorough = true;                        ///< check too what takes long; one rank does it for all
   bool labels = true;                          ///< samples have labels
+  std::int64_t vocabulary = 0;                 ///< above 0: samples are sequences of tokens in [0, this)
   std::optional<Shape> targets = std::nullopt; ///< of this shape each: samples have targets
 };
 
@@ -75,7 +80,8 @@ struct Synthetic {
   std::int64_t validation_samples = 0;
   double noise = 1.0; ///< standard deviation of the noise; prototypes have standard deviation 1
   std::uint64_t seed = 1;
-  Shape target = {}; ///< shape of a sample's targets, where they are asked for
+  Shape target = {};           ///< shape of a sample's targets, where they are asked for
+  std::int64_t vocabulary = 0; ///< above 0: samples are tokens
 };
 std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
 
@@ -84,6 +90,14 @@ std::unique_ptr<Reader> make_synthetic_reader(const Synthetic& options);
 /// larger is read sample by sample.
 std::unique_ptr<Reader> make_hdf5_reader(const std::vector<std::string>& paths, const Expected& expected,
                                          std::int64_t cache_bytes = std::int64_t{256} << 20);
+
+/// Sequences of tokens from plain files; see tokens.cpp.
+struct TokenFiles {
+  std::string path, validation_path; ///< of the second "": none
+  std::string dtype = "uint16";      ///< or "uint32", "uint8"
+  double validation_fraction = 0;    ///< of the tokens at the end of `path`
+};
+std::unique_ptr<Reader> make_tokens_reader(const TokenFiles& files, const Expected& expected);
 
 /// The IDX files of a folder; see idx.cpp, and for the others the file of the same name.
 std::unique_ptr<Reader> make_idx_reader(const std::string& folder, const Expected& expected);

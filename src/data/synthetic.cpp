@@ -1,7 +1,8 @@
 // Synthetic samples that can be learnt: element i of sample s of class c is
 //     prototype(c, i) + noise · n(s, i),   both uniform with the named standard deviation,
-// the class a hash of the sample's id. Targets are numbers from 0 to 1, a list of them for every class. Pure functions
-// of (seed, class or id, index): any rank computes any part.
+// the class a hash of the sample's id. Of tokens each is followed by the same one, but every eighth by any. Targets are
+// numbers from 0 to 1, a list of them for every class. Pure functions of (seed, class or id, index): any rank computes
+// any part.
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/philox.hpp"
@@ -66,6 +67,22 @@ public:
     for (std::size_t i = 0; i < ids.size(); ++i) out[i] = static_cast<std::int32_t>(class_of(split, ids[i]));
   }
 
+  void read_tokens(Split split, std::span<const std::int64_t> ids, const Box& part, std::int64_t shift,
+                   std::int32_t* out) const override {
+    const auto vocabulary = static_cast<std::uint64_t>(options_.vocabulary);
+    const std::int64_t begin = part.offsets[0] + shift, end = begin + part.extents[0];
+    for (const std::int64_t id : ids) {
+      const philox::Stream jumps{options_.seed, hash_text("token"), key(split, id)};
+      const philox::Stream next{options_.seed, hash_text("next token"), 0};
+      std::uint64_t token = 0;
+      for (std::int64_t i = 0; i < end; ++i) {
+        const std::uint64_t draw = philox::bits(jumps, static_cast<std::uint64_t>(i));
+        token = (i == 0 || draw % jump_every == 0 ? draw / jump_every : philox::bits(next, token)) % vocabulary;
+        if (i >= begin) *out++ = static_cast<std::int32_t>(token);
+      }
+    }
+  }
+
   void read_targets(Split split, std::span<const std::int64_t> ids, const Box& part, DType type,
                     void* out) const override {
     std::int64_t at = 0;
@@ -98,6 +115,8 @@ private:
       });
     }
   }
+
+  static constexpr std::uint64_t jump_every = 8;
 
   static std::uint64_t key(Split split, std::int64_t id) {
     return static_cast<std::uint64_t>(2 * id + (split == Split::validation ? 1 : 0));

@@ -53,10 +53,11 @@ Append read_group_norm(const Table& table, const ModelOptions&) {
   };
 }
 
-Append read_layer_norm(const Table& table, const ModelOptions&) {
-  const ops::LayerNormOptions options{.over = table.word("over", "sample", {.now = {"sample", "channels"}}),
-                                      .eps = read_eps(table),
-                                      .affine = table.boolean("affine", true)};
+Append read_layer_norm(const Table& table, const ModelOptions& model) {
+  const ops::LayerNormOptions options{
+      .over = table.word("over", model.sequences ? "channels" : "sample", {.now = {"sample", "channels"}}),
+      .eps = read_eps(table),
+      .affine = table.boolean("affine", true)};
   return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
     return ops::layer_norm_layer(graph, name, inputs[0], options);
   };

@@ -38,7 +38,7 @@ ops::Edges read_padding(const Table& table, const ops::Pair& kernel, const ops::
 }
 
 Append read_conv2d(const Table& table, const ModelOptions& model) {
-  table.known({"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init"});
+  table.known({"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init", "init_std"});
   ops::Conv2dOptions options{
       .channels = table.integer("channels", required, from_one),
       .kernel = table.pair("kernel", required, from_one),
@@ -55,7 +55,8 @@ Append read_conv2d(const Table& table, const ModelOptions& model) {
 }
 
 Append read_conv_transpose2d(const Table& table, const ModelOptions& model) {
-  table.known({"channels", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias", "init"});
+  table.known(
+      {"channels", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias", "init", "init_std"});
   const ops::ConvTranspose2dOptions options{
       .channels = table.integer("channels", required, from_one),
       .kernel = table.pair("kernel", required, from_one),
@@ -73,12 +74,14 @@ Append read_conv_transpose2d(const Table& table, const ModelOptions& model) {
 }
 
 Append read_dense(const Table& table, const ModelOptions& model) {
-  table.known({"units", "bias", "init"});
-  const ops::DenseOptions options{
-      .units = table.integer("units", required, from_one),
-      .bias = table.boolean("bias", true) && model.bias,
-      .init = read_init(table, model.init),
-  };
+  table.known({"units", "bias", "init", "init_std", "tied"});
+  ops::DenseOptions options{.bias = table.boolean("bias", true) && model.bias, .init = read_init(table, model.init)};
+  if (table.has("tied")) {
+    options.tied = table.text("tied", required);
+    for (const char* key : {"lr_scale", "weight_decay", "frozen"})
+      if (table.has(key)) table.reject(key, "none beside tied", "the layer that has the weight says how it is trained");
+  }
+  if (options.tied.empty() || table.has("units")) options.units = table.integer("units", required, from_one);
   return [options](Graph& graph, const std::string& name, const Inputs& inputs) {
     return ops::dense_layer(graph, name, inputs[0], options);
   };
@@ -177,6 +180,14 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "conv2d", .activation = true, .read = read_conv2d},
       {.op = "conv_transpose2d", .activation = true, .read = read_conv_transpose2d},
       {.op = "dense", .activation = true, .read = read_dense},
+      {.op = "embedding", .read = read_embedding},
+      {.op = "positional_embedding", .read = read_positional_embedding},
+      {.op = "rotary", .read = read_rotary},
+      {.op = "attention", .most_inputs = 3, .read = read_attention},
+      {.op = "scaled_dot_product_attention",
+       .least_inputs = 3,
+       .most_inputs = 3,
+       .read = read_scaled_dot_product_attention},
       {.op = "relu", .read = read_pointwise},
       {.op = "relu6", .read = read_pointwise},
       {.op = "tanh", .read = read_pointwise},
@@ -189,6 +200,7 @@ const std::vector<LayerKind>& layer_kinds() {
       {.op = "batch_norm", .activation = true, .read = read_batch_norm},
       {.op = "group_norm", .activation = true, .read = read_group_norm},
       {.op = "layer_norm", .activation = true, .read = read_layer_norm},
+      {.op = "rms_norm", .activation = true, .read = read_rms_norm},
       {.op = "lrn", .read = read_lrn},
       {.op = "max_pool", .read = read_pool},
       {.op = "avg_pool", .read = read_pool},
@@ -227,29 +239,28 @@ const std::vector<LayerKind>& layer_kinds() {
 }
 
 const std::vector<std::string>& later_layers() {
-  static const std::vector<std::string> later = {"attention",
-                                                 "conv1d",
-                                                 "conv3d",
-                                                 "embedding",
-                                                 "gru",
-                                                 "lstm",
-                                                 "matmul",
-                                                 "multi_head_attention",
-                                                 "positional_embedding",
-                                                 "rms_norm"};
+  static const std::vector<std::string> later = {"conv1d", "conv3d", "gru", "lstm", "matmul"};
   return later;
 }
 
-ops::Scheme read_init(const Table& table, ops::Scheme fallback) {
+ops::Initial read_deviation(const Table& table, std::string_view key, const ops::Initial& init) {
+  if (!table.has(key)) return init;
+  const double deviation = table.real(key, required);
+  if (deviation <= 0) table.reject(key, "a number above 0");
+  if (init.scheme != ops::Scheme::normal) table.reject(key, "none without init = \"normal\"");
+  return {ops::Scheme::normal, deviation};
+}
+
+ops::Initial read_init(const Table& table, const ops::Initial& fallback) {
   std::vector<std::string> names;
   names.reserve(std::size(schemes));
   for (const NamedScheme& s : schemes) names.emplace_back(s.name);
-  if (!table.has("init")) return fallback;
+  if (!table.has("init")) return read_deviation(table, "init_std", fallback);
   const std::string name =
       table.word("init", required,
                  {.now = names, .later = {"kaiming_uniform", "xavier_normal", "orthogonal", "zeros", "constant"}});
   for (const NamedScheme& s : schemes)
-    if (s.name == name) return s.scheme;
+    if (s.name == name) return read_deviation(table, "init_std", s.scheme);
   throw Bug("a scheme that is not in the table");
 }
 

@@ -17,7 +17,8 @@ namespace soybean::frontend {
 /// What holds for all layers of a model.
 struct ModelOptions {
   bool bias = true; ///< false drops all biases
-  ops::Scheme init = ops::Scheme::standard;
+  ops::Initial init = {};
+  bool sequences = false; ///< samples are tokens, what is made of them sequences
   std::uint64_t seed = 1; ///< of the run, for dropout
 };
 
@@ -64,8 +65,18 @@ Append read_neg(const config::Table& layer, const ModelOptions& model);
 Append read_binary(const config::Table& layer, const ModelOptions& model);
 Append read_reduce(const config::Table& layer, const ModelOptions& model);
 
-/// Key `init` of a layer or model.
-ops::Scheme read_init(const config::Table& table, ops::Scheme fallback);
+// Readers of sequence_layers.cpp, for the rows.
+Append read_embedding(const config::Table& layer, const ModelOptions& model);
+Append read_positional_embedding(const config::Table& layer, const ModelOptions& model);
+Append read_rotary(const config::Table& layer, const ModelOptions& model);
+Append read_scaled_dot_product_attention(const config::Table& layer, const ModelOptions& model);
+Append read_attention(const config::Table& layer, const ModelOptions& model);
+Append read_rms_norm(const config::Table& layer, const ModelOptions& model);
+
+/// Keys `init` and `init_std` of a layer or model.
+ops::Initial read_init(const config::Table& table, const ops::Initial& fallback);
+/// `init` with the deviation that a key holds, if it is there; only of normal weights.
+ops::Initial read_deviation(const config::Table& table, std::string_view key, const ops::Initial& init);
 /// Key `activation`: one of ops::activations(), or "" when absent.
 std::string read_activation(const config::Table& table);
 

@@ -5,6 +5,7 @@
 #include "frontend/layers.hpp"
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
+#include "ops/sequence_layers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -310,14 +311,24 @@ private:
 
 graph::Graph build_graph(const Table& model, std::int64_t batch, DType precision, std::uint64_t seed, bool mixed,
                          std::map<std::string, std::string>* places) {
-  model.known({"name", "input", "layers", "loss", "losses", "top_k", "bias", "init"});
+  model.known({"name", "input", "vocabulary", "layers", "loss", "losses", "top_k", "bias", "init", "init_std"});
   graph::Graph graph{.name = config::model_name(model), .precision = precision};
   const Shape sample = model.integers("input", required, {.low = 1});
   if (sample.size() != 1 && sample.size() != 3) model.reject("input", "[features] or [channels, height, width]");
-  Builder builder(graph,
-                  {.bias = model.boolean("bias", true), .init = read_init(model, ops::Scheme::standard), .seed = seed});
+  const bool tokens = model.has("vocabulary");
+  if (tokens && sample.size() != 1) model.reject("input", "[positions], the length of sequences of tokens");
+  Builder builder(graph, {.bias = model.boolean("bias", true),
+                          .init = read_init(model, ops::Scheme::standard),
+                          .sequences = tokens,
+                          .seed = seed});
   Losses losses(model);
-  at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
+  if (tokens) {
+    const std::int64_t vocabulary = model.integer("vocabulary", required, {.low = 1});
+    at(model.where("vocabulary"),
+       [&] { builder.add_input(ops::tokens_source(graph, batch, {.length = sample[0], .vocabulary = vocabulary})); });
+  } else {
+    at(model.where("input"), [&] { builder.add_input(ops::input_source(graph, batch, sample)); });
+  }
   builder.add_layers(model, "layers");
   losses.add(graph, builder, mixed);
   if (places) *places = builder.places();

@@ -1,5 +1,5 @@
 // Matrix product y = x·weightᵀ, its gradients by input and by weight. Weights are [out][in], as torch.nn.Linear. Of
-// images and sequences every position is a row of its own, whose features are the channels.
+// sequences every position is a row of its own.
 #include "base/error.hpp"
 #include "ops/common.hpp"
 #include "ops/families.hpp"
@@ -13,7 +13,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Tensor;
 
-/// How columns of a weight lie: as the features of a flattened image; channels of images are in plain order.
+/// How columns of a weight lie: as the features of a flattened image; those of sequences are in plain order.
 std::int64_t column_spatial(const Tensor& x) {
   return x.shape.size() == 2 ? x.spatial : 1;
 }
@@ -35,7 +35,7 @@ Result with_features(const Graph& graph, const Node& node, const Tensor& x, cons
 std::vector<Result> infer(const Graph& graph, const Node& node) {
   expect_inputs(node, 2);
   const Tensor &x = input(graph, node, 0), &weight = input(graph, node, 1);
-  if (x.shape.size() != 4) expect_rank(graph, node, 0, 2, "put a flatten layer before it");
+  if (!is_sequence(x.shape)) expect_rank(graph, node, 0, 2, "put a flatten layer before it");
   ensure(weight.shape.size() == 2, "the weight of a dense layer has 2 dims");
   if (weight.shape[1] != x.shape[1])
     fail("{}: weight, got {} columns expected {}, one per input feature", where(graph, node), weight.shape[1],
@@ -65,15 +65,15 @@ std::vector<Result> infer_grad_weight(const Graph& graph, const Node& node) {
            .spatial = column_spatial(x)}};
 }
 
-/// The form of rank-2 operands, with " h w" behind those of samples where they are images.
+/// The form of rank-2 operands, with " h ." behind those of samples where they are sequences.
 Form form_of(const Graph& graph, const Node& node, std::string_view text) {
   const std::size_t rank = input(graph, node, 0).shape.size();
   std::string full;
   for (std::size_t i = 0; i < text.size(); ++i) {
     full += text[i];
-    if (rank == 4 && i >= 2 && text[i - 2] == 'b') full += " h w";
+    if (rank == 4 && i >= 2 && text[i - 2] == 'b') full += " h .";
   }
-  return make_form(graph, node, {.text = full, .split = and_spatial("b n k", rank)});
+  return make_form(graph, node, {.text = full, .split = rank == 4 ? "b n k h" : "b n k"});
 }
 
 Form form_forward(const Graph& graph, const Node& node) {

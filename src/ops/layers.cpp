@@ -129,8 +129,8 @@ TensorId dense_layer(Graph& graph, const std::string& name, TensorId x, const De
   const std::string at = where(name, "dense");
   const Tensor source = graph.tensors[x];
   if (options.units < 1 && options.tied.empty()) fail("{}: units, got {} expected at least 1", at, options.units);
-  if (source.shape.size() != 2 && source.shape.size() != 4)
-    fail("{}: input, got {} dims ({}) expected 2 or 4. put a flatten layer before it", at, source.shape.size(),
+  if (source.shape.size() != 2 && !is_sequence(source.shape))
+    fail("{}: input, got {} dims ({}) expected 2. put a flatten layer before it", at, source.shape.size(),
          to_string(source.shape));
   const Fan fan{static_cast<double>(source.shape[1]), static_cast<double>(options.units)};
   const TensorId weight = !options.tied.empty() ? tied_weight(graph, at, source, options)

@@ -75,7 +75,7 @@ struct DenseOptions {
   Initial init = {};
   std::string tied = ""; ///< a layer whose weight [units, features] it takes in place of one of its own
 };
-/// Of features, or of the channels of every position of images and sequences.
+/// Of features, or of those of every position of a sequence (sequence_layers.hpp).
 graph::TensorId dense_layer(graph::Graph& graph, const std::string& name, graph::TensorId x,
                             const DenseOptions& options);
 

@@ -1,8 +1,8 @@
 #pragma once
 // Appends the layers of transformers to a Graph, for frontends and tests, like the functions of layers.hpp. A sequence
 // of T positions with C features each is [B, C, T, 1], an image of T rows and one column, which is stored position by
-// position; layers of images that look at each position alone (dense, norms over channels, activations) take it as it
-// is. All throw Error naming the layer when something does not fit.
+// position; layers that look at each position alone (dense, norms over channels, activations) take it as it is. All
+// throw Error naming the layer when something does not fit.
 #include "graph/graph.hpp"
 #include "ops/layers.hpp"
 

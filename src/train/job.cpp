@@ -108,15 +108,33 @@ void check_validation(const Job& job) {
   if (job.config.checkpoint.best) refuse("checkpoint.best");
 }
 
+/// Labels of tokens are the tokens that follow; those of one number are of samples of numbers.
+void check_labels(const graph::Graph& graph, const Shape& labels) {
+  const graph::TensorId input = graph::find_tensor(graph, "input");
+  const Shape& batch = graph.tensors[input].shape;
+  if (graph.vocabulary > 0 ? labels == Shape{batch[1]} : labels.empty()) return;
+  if (graph.vocabulary == 0)
+    fail("model.loss: input, got one per position ({}) expected one per sample. put a flatten layer before it",
+         to_string(labels));
+  fail("model.loss: input, got {} expected one per position of a sequence of tokens, {}. labels are the tokens that "
+       "follow",
+       labels.empty() ? "one per sample" : to_string(labels) + " positions", batch[1]);
+}
+
 /// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
 std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
-  data::Expected expected{.classes = ops::label_classes(job.graph), .seed = job.config.train.seed, .labels = false};
+  data::Expected expected{.classes = ops::label_classes(job.graph),
+                          .seed = job.config.train.seed,
+                          .labels = false,
+                          .vocabulary = job.graph.vocabulary};
   for (const graph::Tensor& tensor : job.graph.tensors) {
     if (!graph::comes_with_samples(tensor.role) || tensor.first_row > 0) continue;
     const Shape sample(tensor.shape.begin() + 1, tensor.shape.end());
     if (tensor.role == graph::Role::input) expected.sample = sample;
     if (tensor.role == graph::Role::target) expected.targets = sample;
-    if (tensor.role == graph::Role::label) expected.labels = true;
+    if (tensor.role != graph::Role::label) continue;
+    expected.labels = true;
+    check_labels(job.graph, sample);
   }
   std::unique_ptr<data::Reader> reader;
   on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });

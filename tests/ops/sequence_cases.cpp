@@ -70,16 +70,11 @@ Graph rms_norm_features(DType precision, const Sizes& s) {
   return finish(graph, ops::rms_norm_layer(graph, "norm", scaled_input(graph, s.batch, {s.channels + 2}), {}));
 }
 
-/// Products of positions: of sequences, and of images with several columns.
 Graph dense_on_sequence(DType precision, const Sizes& s) {
   Graph graph = start(precision);
   TensorId x = embedded(graph, s, s.channels + 1);
   x = ops::activate(graph, "gelu", ops::dense_layer(graph, "hidden", x, {.units = s.units + 1}));
   return trained(graph, ops::dense_layer(graph, "output", x, {.units = s.units, .bias = false}));
-}
-Graph dense_on_positions(DType precision, const Sizes& s) {
-  Graph graph = start(precision);
-  return finish(graph, ops::dense_layer(graph, "dense", scaled_images(graph, s), {.units = s.units}));
 }
 
 /// With biases only where queries and keys are rotated: else no score depends on that of the keys but for a constant.
@@ -154,7 +149,6 @@ const std::vector<Case>& sequence_cases() {
       {"rms_norm_plain", rms_norm_plain},
       {"rms_norm_features", rms_norm_features},
       {"dense_on_sequence", dense_on_sequence},
-      {"dense_on_positions", dense_on_positions},
       {"attention_whole", attention_whole},
       {"attention_causal", attention_causal},
       {"attention_grouped", attention_grouped},
