@@ -76,8 +76,6 @@ void read_tokens(const Table& table, DataOptions& options) {
   if (options.validation_fraction >= 1) table.reject("validation_fraction", "less than 1");
   if (!options.validation_path.empty() && options.validation_fraction > 0)
     table.reject("validation_fraction", "either validation_path or validation_fraction", "remove one of them");
-  for (const char* key : {"normalise", "augment"})
-    if (table.has(key)) table.reject(key, "none with tokens");
 }
 
 NormaliseOptions read_normalise(const Table& table) {

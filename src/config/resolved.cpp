@@ -98,6 +98,13 @@ Section data_section(const DataOptions& data) {
     section.add("path", files);
   }
   if (data.source == "image_folder") section.add("resize", data.resize);
+  if (data.source == "tokens") {
+    section.add("dtype", data.dtype);
+    if (data.validation_path.empty())
+      section.add("validation_fraction", data.validation_fraction);
+    else
+      section.add("validation_path", absolute(data.validation_path));
+  }
   if (data.source == "cifar") section.add("labels", data.labels);
   section.add("batch", data.batch);
   if (data.source == "synthetic") {

@@ -94,7 +94,7 @@ constexpr std::array sources = {
 };
 
 /// Throws Error where the model's samples are tokens and the source's are not, or the other way round.
-void check_kind(const Source& source, const Expected& expected) {
+void check_kind(const Source& source, const config::DataOptions& options, const Expected& expected) {
   if (expected.vocabulary > 0 && !source.has_tokens)
     fail("data.source: got \"{}\" for a model of tokens expected tokens or synthetic. others have numbers",
          source.name);
@@ -102,6 +102,11 @@ void check_kind(const Source& source, const Expected& expected) {
     fail("data.source: got \"{}\" for a model of numbers expected another source. model.vocabulary makes it one of "
          "tokens",
          source.name);
+  const config::NormaliseOptions& normalise = options.normalise;
+  if (expected.vocabulary > 0 && (normalise.scale != 1 || !normalise.mean.empty() || !normalise.std.empty()))
+    fail("data.normalise: got one for tokens expected none. tokens are no numbers");
+  if (expected.vocabulary > 0 && !options.augment.empty())
+    fail("data.augment: got one for tokens expected none. it changes images");
 }
 
 [[noreturn]] void refuse_targets(const std::string& source) {
@@ -143,7 +148,7 @@ std::vector<std::string_view> source_names() {
 std::unique_ptr<Reader> open_reader(const config::DataOptions& options, const Expected& expected) {
   for (const Source& source : sources) {
     if (source.name != options.source) continue;
-    check_kind(source, expected);
+    check_kind(source, options, expected);
     if (expected.targets && !source.has_targets) refuse_targets(options.source);
     std::unique_ptr<Reader> reader = source.open(options, expected);
     if (expected.targets && expected.thorough) check_targets(*reader, *expected.targets);

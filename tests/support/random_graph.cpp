@@ -6,6 +6,7 @@
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
 #include "ops/norm_layers.hpp"
+#include "ops/sequence_layers.hpp"
 
 #include <fmt/format.h>
 
@@ -30,9 +31,12 @@ public:
 
   Graph make() {
     const std::int64_t batch = between(1, options_.max_batch);
-    TensorId x = chance(80) ? images(batch) : ops::input_source(graph_, batch, {between(1, 11)});
-    x = classifier(x);
-    losses(x);
+    if (philox::bits({seed_, 0x73657175, 0}, 0) % 8 == 0) {
+      sequences(batch);
+    } else {
+      const TensorId x = chance(80) ? images(batch) : ops::input_source(graph_, batch, {between(1, 11)});
+      losses(classifier(x));
+    }
     vary_layers();
     if (chance(20) && !has_statistics()) graph_.microbatches = between(2, 3);
     const std::uint64_t kind = philox::bits({seed_, 0x72656370, 0}, 0) % 6; // none for most
@@ -56,6 +60,48 @@ private:
     for (std::int64_t d = 1; d <= std::gcd(a, b); ++d)
       if (std::gcd(a, b) % d == 0) divisors.push_back(d);
     return divisors[between(0, static_cast<std::int64_t>(divisors.size()) - 1)];
+  }
+
+  /// Tokens through a transformer, which says of each what follows.
+  void sequences(std::int64_t batch) {
+    const std::int64_t length = between(1, 7), heads = between(1, 4), width = 2 * between(1, 2);
+    TensorId x = ops::tokens_source(graph_, batch, {.length = length, .vocabulary = between(2, 12)});
+    const std::string table = name("embedding");
+    x = ops::embedding_layer(graph_, table, x, {.embedding_dim = heads * width});
+    if (chance(50))
+      x = ops::positional_embedding_layer(graph_, name("positions"), x, {.num_embeddings = length + between(0, 2)});
+    for (std::int64_t i = between(1, 2); i > 0; --i) {
+      x = ops::add_layer(graph_, name("add"), {x, attention(position_norm(x), heads)});
+      const TensorId hidden = dense(position_norm(x), between(1, 9));
+      x = ops::add_layer(graph_, name("add"),
+                         {x, ops::dense_layer(graph_, name("dense"), hidden, {.units = heads * width})});
+    }
+    x = ops::dense_layer(graph_, name("dense"), x, {.bias = chance(50), .tied = table});
+    ops::LossesOptions options{.terms = {{.input = x, .label_smoothing = chance(30) ? 0.1 : 0}}};
+    const std::int64_t classes = shape(x)[1];
+    std::int64_t parts = between(1, 5);
+    while (classes % parts != 0) --parts;
+    options.terms[0].parts = parts;
+    if (classes > 2 && chance(30)) options.top_k = between(2, classes);
+    ops::add_losses(graph_, options);
+  }
+
+  /// Biases only of rotated keys: that of others has a gradient of 0 but for rounding.
+  TensorId attention(TensorId x, std::int64_t heads) {
+    const bool rotated = chance(50);
+    return ops::attention_layer(graph_, name("attention"), {x},
+                                {.heads = heads,
+                                 .kv_heads = common_divisor(heads, heads),
+                                 .causal = chance(70),
+                                 .rotary = rotated ? 50.0 : 0.0,
+                                 .bias = rotated && chance(60)});
+  }
+
+  TensorId position_norm(TensorId x) {
+    const std::string layer = name("norm");
+    const bool affine = chance(70);
+    if (chance(50)) return ops::rms_norm_layer(graph_, layer, x, {.eps = 0.1, .affine = affine});
+    return ops::layer_norm_layer(graph_, layer, x, {.over = "channels", .eps = 0.1, .affine = affine});
   }
 
   TensorId images(std::int64_t batch) {

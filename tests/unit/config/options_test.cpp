@@ -261,7 +261,7 @@ TEST(RunConfig, KeysOfAnotherSourceOrScheduleAreRefused) {
   EXPECT_EQ(error_of({"data.path=d.h5"}),
             "--set data.path=d.h5: data.path, got \"d.h5\" (string) expected no such key with data.source = "
             "\"synthetic\". set data.source = \"hdf5\" or \"idx\" or \"cifar\" or \"npy\" or \"npz\" or "
-            "\"image_folder\", or leave it out");
+            "\"image_folder\" or \"tokens\", or leave it out");
   EXPECT_EQ(error_of({"data.labels=coarse"}, hdf5),
             "--set data.labels=coarse: data.labels, got \"coarse\" (string) expected no such key with data.source = "
             "\"hdf5\". set data.source = \"cifar\", or leave it out");
@@ -474,7 +474,7 @@ TEST(RunConfig, ModelNames) {
 
 TEST(RunConfig, MissingParts) {
   EXPECT_EQ(error_of({}, "[data]\nbatch = 1\n"), "models/m.toml:1: data.source, got nothing expected one of "
-                                                 "synthetic, hdf5, idx, cifar, npy, npz, image_folder");
+                                                 "synthetic, hdf5, idx, cifar, npy, npz, image_folder, tokens");
   EXPECT_EQ(
       error_of({}, "[data]\nsource = \"hdf5\"\nbatch = 1\n"),
       "models/m.toml:1: data.path, got nothing expected the path of an HDF5 file. it is relative to the model file");
@@ -499,11 +499,11 @@ TEST(RunConfig, RangesAndWords) {
       {"data.batch=0", "data.batch, got 0 (integer) expected at least 1"},
       {"data.batch=-4", "data.batch, got -4 (integer) expected at least 1"},
       {"data.batch=many", "data.batch, got \"many\" (string) expected an integer"},
-      {"data.source=tokens", "data.source, got \"tokens\" (string) expected one of synthetic, hdf5, idx, cifar, npy, "
-                             "npz, image_folder. \"tokens\" is not "
-                             "supported yet"},
+      {"data.source=csv", "data.source, got \"csv\" (string) expected one of synthetic, hdf5, idx, cifar, npy, "
+                          "npz, image_folder, tokens. \"csv\" is not "
+                          "supported yet"},
       {"data.source=hfd5", "data.source, got \"hfd5\" (string) expected one of synthetic, hdf5, idx, cifar, npy, npz, "
-                           "image_folder. did you mean "
+                           "image_folder, tokens. did you mean "
                            "\"hdf5\"?"},
       {"data.samples=0", "data.samples, got 0 (integer) expected at least 1"},
       {"data.validation_samples=-1", "data.validation_samples, got -1 (integer) expected at least 0"},

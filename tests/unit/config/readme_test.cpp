@@ -38,6 +38,8 @@ TEST(ConfigReadme, DescribesEveryKeyOfTheResolvedConfigurationAndNoOther) {
       resolved_keys("source = \"synthetic\"\n", "steps = 1\nschedule = { name = \"step\", step_steps = 1 }\n"));
   resolved.merge(resolved_keys("source = \"cifar\"\npath = \"d\"\n", "steps = 1\n"));
   resolved.merge(resolved_keys("source = \"image_folder\"\npath = \"d\"\n", "steps = 1\n"));
+  resolved.merge(resolved_keys("source = \"tokens\"\npath = \"d\"\n", "steps = 1\n"));
+  resolved.merge(resolved_keys("source = \"tokens\"\npath = \"d\"\nvalidation_path = \"v\"\n", "steps = 1\n"));
   resolved.merge(resolved_keys("source = \"hdf5\"\npath = \"d.h5\"\n",
                                "epochs = 1\nschedule = { name = \"step\", step_epochs = 1 "
                                "}\n[parallel]\nplan = \"p\"\nmemory = 1000\n[machine]\nfile = \"m\"\n"));

@@ -103,6 +103,7 @@ TEST(Inputs, HaveThePublishedNumbersOfParametersAndProducts) {
     EXPECT_EQ(graph::parameter_count(graph), p.parameters);
     EXPECT_EQ(multiply_adds(graph), p.multiply_adds);
   }
+  EXPECT_EQ(graph::parameter_count(read_input("gpt2_small").graph), 124'439'808);
   EXPECT_EQ(graph::parameter_count(read_input("mlp4", {"model.bias=false"}).graph), std::int64_t{4} * 8192 * 8192);
   EXPECT_EQ(graph::parameter_count(read_input("cnn5", {"model.bias=false"}).graph), std::int64_t{5} * 2048 * 2048 * 9);
 }

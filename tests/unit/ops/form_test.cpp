@@ -68,15 +68,22 @@ TEST(Form, TheReadmeListsExactlyTheOperatorsOfTheTable) {
   for (const Operator& row : table()) EXPECT_TRUE(rows.contains(std::string(row.name))) << row.name;
 }
 
+/// A graph that has the operator.
+const Graph& graph_of(const std::string& op) {
+  static const Graph images = every_operator(), sequences = every_sequence_operator();
+  for (const graph::Node& n : images.nodes)
+    if (n.op == op) return images;
+  return sequences;
+}
+
 TEST(Form, EveryOperatorHasTheFormTheReadmeSays) {
-  const Graph g = every_operator();
   for (const auto& [op, row] : documented()) {
     std::string expected = replaced(replaced(row.form, "→", "->"), "…", "h w");
     if (op == "softmax_cross_entropy") expected += " 1, 1";
     if (op == "binary_cross_entropy") expected += " 1, 1";
     if (op == "mse" || op == "total_loss") expected += " 1";
     if (expected.starts_with("elementwise")) continue;
-    EXPECT_EQ(to_string(form(g, first_of(g, op))), expected) << op;
+    EXPECT_EQ(to_string(form(graph_of(op), first_of(graph_of(op), op))), expected) << op;
   }
 }
 
@@ -95,8 +102,8 @@ TEST(Form, ElementwiseOperandsAreAlike) {
 }
 
 TEST(Form, NotesSayWhatIsLinearReplicableInPlaceAndTwin) {
-  const Graph g = every_operator();
   for (const auto& [op, row] : documented()) {
+    const Graph& g = graph_of(op);
     const graph::Node& n = first_of(g, op);
     const auto noted = [&](std::string_view word) { return row.notes.find(word) != std::string::npos; };
     EXPECT_EQ(form(g, n).linear, noted("linear")) << op;
@@ -114,7 +121,6 @@ bool keeps_images_whole(const std::string& op) {
 }
 
 TEST(Form, SplittableIndicesAreBatchChannelsFeaturesRowsAndColumns) {
-  const Graph g = every_operator();
   const std::map<std::string, std::string> expected = {{"conv2d", "b c o"},
                                                        {"conv2d_grad_input", "b o c"},
                                                        {"conv2d_grad_weight", "b o c"},
@@ -158,20 +164,55 @@ TEST(Form, SplittableIndicesAreBatchChannelsFeaturesRowsAndColumns) {
                                                        {"label_rank", "b k"},
                                                        {"split_softmax_loss", "b"},
                                                        {"split_softmax_loss_grad", "b k"},
+                                                       {"embedding", "b v c h"},
+                                                       {"embedding_grad", "b c v h"},
+                                                       {"positional_embedding", "b c h"},
+                                                       {"positional_embedding_grad", "b c h"},
+                                                       {"rotary", "b g h"},
+                                                       {"attention", "b g h"},
+                                                       {"attention_grad", "b g h"},
+                                                       {"rms_norm", "b"},
+                                                       {"rms_norm_grad", "b"},
+                                                       {"rms_norm_sums", "b"},
                                                        {"conv_transpose2d", "b c o"},
                                                        {"conv_transpose2d_grad_input", "b o c"},
                                                        {"conv_transpose2d_grad_weight", "b c o"}};
   for (const Operator& row : table()) {
     const auto found = expected.find(std::string(row.name));
+    const Graph& g = graph_of(std::string(row.name));
     const graph::Node& n = row.name == "sgd_update" ? node(g, "fc2.weight") : first_of(g, row.name);
     std::string names = found == expected.end() ? "b c" : found->second;
     const auto of_images = [&](const std::vector<TensorId>& operands) {
       return !operands.empty() && g.tensors[operands[0]].shape.size() == 4;
     };
     const bool images = (of_images(n.inputs) || of_images(n.outputs)) && n.phase != graph::Phase::update;
-    if (images && !keeps_images_whole(n.op)) names += " h w";
+    if (images && !keeps_images_whole(n.op) && !names.ends_with(" h")) names += " h w";
     EXPECT_EQ(split_names(form(g, n)), names) << row.name;
   }
+}
+
+TEST(Form, SequencesSplitPositionsInProductsAndLosses) {
+  const Graph g = every_sequence_operator();
+  EXPECT_EQ(to_string(form(g, node(g, "fc"))), "b k h ., n k -> b n h .");
+  EXPECT_EQ(split_names(form(g, node(g, "fc"))), "b k n h");
+  EXPECT_EQ(to_string(form(g, first_of(g, "dense_grad_input"))), "b n h ., n k -> b k h .");
+  EXPECT_EQ(to_string(form(g, first_of(g, "dense_grad_weight"))), "b n h ., b k h . -> n k");
+  EXPECT_EQ(to_string(form(g, first_of(g, "softmax_cross_entropy"))), "b k h ., b h, b -> 1, 1");
+  EXPECT_EQ(to_string(form(g, first_of(g, "softmax_parts"))), "b k h . -> b k h ., b k h ., b k h .");
+  EXPECT_EQ(to_string(form(g, first_of(g, "label_logit"))), "b k h ., b h -> b h");
+  EXPECT_EQ(to_string(form(g, first_of(g, "label_rank"))), "b k h ., b h, b h -> b h");
+  EXPECT_EQ(to_string(form(g, first_of(g, "split_softmax_loss"))),
+            "b . h ., b . h ., b . h ., b h, b h, b, b h -> 1, 1, b h, 1");
+  EXPECT_EQ(to_string(form(g, first_of(g, "split_softmax_loss_grad"))), "b k h ., b h, b h, b -> b k h .");
+}
+
+TEST(Form, HeadsOfKeysAreTheUnitsOfAttention) {
+  const Graph g = every_sequence_operator();
+  const Form f = form(g, first_of(g, "attention")); // 4 heads of 2 features, in pairs
+  EXPECT_EQ(f.indices[1].count, 2);
+  EXPECT_EQ(f.inputs[0][1].unit, 4);
+  EXPECT_EQ(f.inputs[1][1].unit, 2);
+  EXPECT_EQ(f.outputs[1][1].unit, 2);
 }
 
 TEST(Form, OnlyTheSampleIndexIsTheBatch) {

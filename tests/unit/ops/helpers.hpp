@@ -7,6 +7,8 @@
 #include "ops/layers.hpp"
 #include "ops/losses.hpp"
 #include "ops/norm_layers.hpp"
+#include "ops/operator.hpp"
+#include "ops/sequence_layers.hpp"
 #include "ops/updates.hpp"
 
 #include <fmt/format.h>
@@ -123,6 +125,20 @@ inline graph::Graph every_operator() {
                  .top_k = 3});
   add_backward_and_update(g, {.momentum = 0.9});
   add_other_updates(g, "fc2.weight.grad");
+  return g;
+}
+
+/// A training graph of sequences with every operator that is of them alone.
+inline graph::Graph every_sequence_operator() {
+  graph::Graph g{.name = "sequences"};
+  graph::TensorId x = tokens_source(g, 4, {.length = 6, .vocabulary = 10});
+  x = positional_embedding_layer(g, "wpe", embedding_layer(g, "wte", x, {.embedding_dim = 8}), {});
+  x = attention_layer(g, "attention", {rms_norm_layer(g, "norm", x, {})},
+                      {.heads = 4, .kv_heads = 2, .causal = true, .rotary = 100});
+  x = dense_layer(g, "fc", x, {.units = 10});
+  add_losses(
+      g, {.terms = {{.name = "split", .input = x, .parts = 2}, {.name = "whole", .input = x, .parts = 1}}, .top_k = 3});
+  add_backward_and_update(g, {.momentum = 0.9});
   return g;
 }
 
