@@ -50,14 +50,70 @@ def activation_of(table):
     return ACTIVATIONS[op]()
 
 
-def module_of(table, shapes, bias):
-    """The module of one layer. `shapes`: of its inputs, without the batch."""
+class Positions(nn.Embedding):
+    """A row for each position of sequences, added to it."""
+
+    def forward(self, x):
+        return x + self.weight[:x.shape[1]]
+
+
+class Attention(nn.Module):
+    """Of sequences [batch, positions, features], projections as dense layers."""
+
+    def __init__(self, features, table, bias):
+        super().__init__()
+        self.heads, self.causal = table["heads"], table.get("causal", False)
+        self.kv_heads = table.get("kv_heads", self.heads)
+        width = table.get("head_dim", features // self.heads)
+        self.base, bias = table.get("rotary"), bias and table.get("bias", True)
+        self.query = nn.Linear(features, self.heads * width, bias)
+        self.key = nn.Linear(features, self.kv_heads * width, bias)
+        self.value = nn.Linear(features, self.kv_heads * width, bias)
+        self.output = nn.Linear(self.heads * width, table.get("units", features), bias)
+
+    def rotated(self, x):
+        """Each head's halves as pairs, turned by position · base^(-2i/width)."""
+        if self.base is None:
+            return x
+        half = x.shape[-1] // 2
+        angles = torch.outer(torch.arange(x.shape[-2], dtype=x.dtype),
+                             self.base ** (-torch.arange(half, dtype=x.dtype) / half))
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+    def forward(self, x):
+        def heads(y, count):
+            return y.unflatten(-1, (count, -1)).transpose(1, 2)
+
+        q, k = self.rotated(heads(self.query(x), self.heads)), self.rotated(heads(self.key(x), self.kv_heads))
+        y = nn.functional.scaled_dot_product_attention(q, k, heads(self.value(x), self.kv_heads), is_causal=self.causal,
+                                                       enable_gqa=self.kv_heads != self.heads)
+        return self.output(y.transpose(1, 2).flatten(2))
+
+
+def module_of(table, shapes, bias, layers, vocabulary):
+    """The module of one layer. `shapes`: of its inputs, without the batch; of sequences [positions, features]. `layers`:
+    the modules so far."""
     op, shape = table["op"], shapes[0]
+    if op == "embedding":
+        return nn.Embedding(table.get("num_embeddings", vocabulary), table["embedding_dim"])
+    if op == "positional_embedding":
+        return Positions(table.get("num_embeddings", shape[0]), shape[1])
+    if op == "attention":
+        return Attention(shape[-1], table, bias)
+    if op == "layer_norm" and len(shape) < 3:
+        return nn.LayerNorm(shape[-1], table.get("eps", 1e-5), table.get("affine", True))
+    if op == "rms_norm" and len(shape) < 3:
+        return nn.RMSNorm(shape[-1], table.get("eps", 1.1920928955078125e-07), table.get("affine", True))
     if op == "conv2d":
         return nn.Conv2d(shape[0], table["channels"], table["kernel"], table.get("stride", 1), table.get("padding", 0),
                          table.get("dilation", 1), table.get("groups", 1), bias and table.get("bias", True))
     if op == "dense":
-        return nn.Linear(shape[0], table["units"], bias and table.get("bias", True))
+        tied = layers[table["tied"]].weight if "tied" in table else None
+        dense = nn.Linear(shape[-1], table["units"] if tied is None else len(tied), bias and table.get("bias", True))
+        if tied is not None:
+            dense.weight = tied
+        return dense
     if op == "batch_norm":
         kind = nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d
         return kind(shape[0], table.get("eps", 1e-5), table.get("momentum", 0.1), table.get("affine", True))
@@ -96,6 +152,7 @@ class Network(nn.Module):
         model = document["model"]
         self.sample = list(model["input"])
         self.bias = model.get("bias", True)
+        self.vocabulary = model.get("vocabulary")  # of tokens
         self.layers = nn.ModuleDict()
         self.order = []  # (name of the result, key in layers, names of the operands)
         self.shapes = {"input": self.sample}
@@ -127,14 +184,16 @@ class Network(nn.Module):
             inputs = [self.branch(table.get("shortcut", []), start), self.branch(table["body"], start)]
         if "branches" in table:
             inputs = [self.branch(tables, inputs[0]) for tables in table["branches"]]
-        self.append(name, name, inputs, module_of(table, [self.shapes[i] for i in inputs], self.bias))
+        self.append(name, name, inputs, module_of(table, [self.shapes[i] for i in inputs], self.bias, self.layers,
+                                                 self.vocabulary))
         if "activation" in table:
             self.append(name, name + ".activation", [name], ACTIVATIONS[table["activation"]]())
         self.last = name
 
     def append(self, name, key, inputs, module):
         module.eval()  # a batch norm has no statistics of one sample
-        out = module(*(torch.zeros(1, *self.shapes[i]) for i in inputs))
+        kind = torch.long if self.vocabulary and inputs == ["input"] else None
+        out = module(*(torch.zeros(1, *self.shapes[i], dtype=kind) for i in inputs))
         module.train()
         self.shapes[name] = list(out.shape[1:])
         self.layers[key.replace(".", "/")] = module
@@ -147,11 +206,11 @@ class Network(nn.Module):
         return [results[loss.get("input", self.last)] for loss in self.losses]
 
     def loss(self, logits, labels):
-        return sum(loss.get("weight", 1.0) * nn.functional.cross_entropy(y, labels)
+        return sum(loss.get("weight", 1.0) * nn.functional.cross_entropy(y.flatten(0, -2), labels.flatten())
                    for loss, y in zip(self.losses, logits))
 
     def classes(self):
-        return self.shapes[self.last][0]
+        return self.shapes[self.last][-1]
 
 
 def load(path, overrides=None):
@@ -178,12 +237,12 @@ def multiply_adds(network):
         if isinstance(module, nn.Conv2d):
             count += result.numel() * module.weight[0].numel()
         elif isinstance(module, nn.Linear):
-            count += module.weight.numel()
+            count += result.numel() * module.in_features
 
     hooks = [module.register_forward_hook(add) for module in network.modules()]
     network.eval()
     with torch.no_grad():
-        network(torch.zeros(1, *network.sample))
+        network(torch.zeros(1, *network.sample, dtype=torch.long if network.vocabulary else None))
     network.train()
     for hook in hooks:
         hook.remove()

@@ -29,6 +29,9 @@ class PyTorchLosses(Case):
     def test_residual_network_on_cifar(self):
         self.follow("resnet_cifar", [(1, "auto"), (2, "auto"), (3, "data")])
 
+    def test_transformer_on_text(self):
+        self.follow("gpt", [(1, "auto"), (3, "auto"), (4, "model"), (2, "data")])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -42,7 +42,7 @@ def train(case, folder):
     weights = first_weights(model, folder)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            _, layer, what = name.split(".")
+            _, layer, what = name.split(".", 2)
             parameter.copy_(torch.from_numpy(weights.pop(f"{layer.replace('/', '.')}.{what}")))
     assert not weights, f"weights that PyTorch's network has not: {list(weights)}"
     x, labels = map(torch.from_numpy, training_cases.samples(case, folder))

@@ -68,6 +68,44 @@ optimizer = { name = "sgd", lr = 0.02, momentum = 0.9, weight_decay = 5e-4 }
 """
 
 
+GPT = f"""
+[model]
+name = "gpt"
+input = [24]
+vocabulary = 256
+init = "normal"
+init_std = 0.1
+layers = [
+  {{ op = "embedding", name = "wte", embedding_dim = 24 }},
+  {{ op = "positional_embedding", num_embeddings = 32 }},
+  {{ op = "residual", body = [ {{ op = "layer_norm" }}, {{ op = "attention", heads = 4, causal = true }} ] }},
+  {{ op = "residual", body = [
+    {{ op = "rms_norm" }},
+    {{ op = "attention", heads = 4, kv_heads = 2, causal = true, rotary = 10000.0 }},
+  ] }},
+  {{ op = "residual", body = [
+    {{ op = "layer_norm" }},
+    {{ op = "dense", units = 64 }},
+    {{ op = "gelu", approximate = "tanh" }},
+    {{ op = "dense", units = 24 }},
+  ] }},
+  {{ op = "layer_norm" }},
+  {{ op = "dense", tied = "wte", bias = false }},
+]
+loss = "softmax_cross_entropy"
+
+[data]
+source = "tokens"
+dtype = "uint8"
+path = "{ROOT}/inputs/data/gospels.txt"
+batch = 8
+shuffle = false
+
+[train]
+optimizer = {{ name = "sgd", lr = 0.2, momentum = 0.9, weight_decay = 1e-4 }}
+"""
+
+
 def write_cifar(folder, images=160):
     """Files in CIFAR-10's binary format: labels, and pictures whose colours lean towards their label."""
     import numpy
@@ -81,9 +119,13 @@ def write_cifar(folder, images=160):
 
 
 def samples(case, folder):
-    """All training samples in their order, normalised, in fp64; and their labels."""
+    """All training samples in their order, normalised, in fp64, or tokens; and their labels."""
     import numpy
 
+    if case == "gpt":
+        text = numpy.fromfile(ROOT / "inputs" / "data" / "gospels.txt", numpy.uint8).astype(numpy.int64)
+        count = (len(text) - 1) // 24
+        return text[:24 * count].reshape(count, 24), text[1:24 * count + 1].reshape(count, 24)
     if case == "lenet_digits":
         import h5py
 
@@ -96,4 +138,4 @@ def samples(case, folder):
     return (records[:, 1:].reshape(-1, 3, 32, 32) * 0.00392156862745098 - 0.5) / 0.25, records[:, 0].astype(numpy.int64)
 
 
-CASES = {"lenet_digits": LENET, "resnet_cifar": RESNET}
+CASES = {"lenet_digits": LENET, "resnet_cifar": RESNET, "gpt": GPT}
