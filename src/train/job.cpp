@@ -121,8 +121,7 @@ void check_labels(const graph::Graph& graph, const Shape& labels) {
        labels.empty() ? "one per sample" : to_string(labels) + " positions", batch[1]);
 }
 
-/// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
-std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
+data::Expected expected_of(const Job& job) {
   data::Expected expected{.classes = ops::label_classes(job.graph),
                           .seed = job.config.train.seed,
                           .labels = false,
@@ -136,6 +135,13 @@ std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
     expected.labels = true;
     check_labels(job.graph, sample);
   }
+  return expected;
+}
+
+/// Rank 0 opens the source first, so that what is wrong with it is said once; then every rank does.
+std::unique_ptr<data::Reader> open(const Job& job, comm::Comm& comm) {
+  data::Expected expected;
+  on_all_ranks([&] { expected = expected_of(job); });
   std::unique_ptr<data::Reader> reader;
   on_root(comm, [&] { reader = data::open_reader(job.config.data, expected); });
   expected.thorough = false;
