@@ -72,23 +72,28 @@ void flat_for(const Exec& exec, std::int64_t n, const char* label, F f) {
   }
 }
 
+/// item_for of the host alone: f may be any function.
+template<class F>
+void host_item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* label, const F& f) {
+  const detail::Region region(label);
+  const int threads = threads_for(exec, n * std::max<std::int64_t>(work, 1));
+  if (threads == 1) {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  } else {
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+}
+
 /// f(i) for i in [0, n), each doing about `work` elements' worth with loops of its own (a row of softmax, a pooling
 /// window). Not vectorised over i.
 template<class F>
 void item_for(const Exec& exec, std::int64_t n, std::int64_t work, const char* label, F f) {
   if (n <= 0) return;
-  if (on_host(exec)) {
-    const detail::Region region(label);
-    const int threads = threads_for(exec, n * std::max<std::int64_t>(work, 1));
-    if (threads == 1) {
-      for (std::int64_t i = 0; i < n; ++i) f(i);
-    } else {
-#pragma omp parallel for schedule(static) num_threads(threads)
-      for (std::int64_t i = 0; i < n; ++i) f(i);
-    }
-  } else if constexpr (!always_on_host) {
+  if (on_host(exec))
+    host_item_for(exec, n, work, label, f);
+  else if constexpr (!always_on_host)
     Kokkos::parallel_for(label, detail::Policy(space(exec), 0, n), f);
-  }
 }
 
 namespace detail {

@@ -185,7 +185,7 @@ void differentiate_block(const Heads& s, const Block& b, const Pointers& p, floa
 template<class Work>
 void share_out(const Exec& exec, std::int64_t items, std::int64_t work_of_item, const char* label, const Work& work) {
   const std::int64_t workers = exec.threads();
-  device::item_for(exec, workers, items * work_of_item / workers, label, [&](std::int64_t worker) {
+  device::host_item_for(exec, workers, items * work_of_item / workers, label, [&](std::int64_t worker) {
     for (std::int64_t item = worker; item < items; item += workers) work(worker, item);
   });
 }

@@ -1,5 +1,6 @@
 #include "kernels/embedding.hpp"
 
+#include "device/math.hpp"
 #include "device/rows.hpp"
 #include "kernels/layout.hpp"
 
@@ -60,7 +61,8 @@ void run_embedding_grad(const Exec& exec, const Call& call) {
     device::item_for(
         exec, (table.channels + width - 1) / width, rows * width, "soybean::embedding_grad",
         KOKKOS_LAMBDA(std::int64_t part) {
-          const std::int64_t begin = part * width, end = std::min(begin + width, table.channels);
+          const std::int64_t begin = part * width;
+          const std::int64_t end = device::math::min(begin + width, table.channels);
           for (std::int64_t row = 0; row < rows; ++row) {
             const std::int64_t place = tokens[row] - table.first;
             if (place < 0 || place >= table.rows) continue;
