@@ -16,8 +16,9 @@ double seconds(Clock::time_point begin, Clock::time_point end) {
 } // namespace
 
 void Tracer::did(Trace::Track track, std::size_t instruction, Time begin, Time end) {
-  constexpr std::chrono::microseconds least{1}; // what takes less is nothing but looking at the clock
-  if (trace_ == nullptr || end - begin < least) return;
+  constexpr std::chrono::microseconds least{1}; // of what is no kernel: less is nothing but looking at the clock
+  if (trace_ == nullptr) return;
+  if (program_.instructions[instruction].kind != program::Kind::compute && end - begin < least) return;
   trace_->add(track, name(instruction), trace_->at(begin), trace_->at(end));
 }
 
