@@ -63,17 +63,20 @@ struct Gelu { // x·Φ(x), Φ the normal distribution
     return T(0.5) * x * (T(1) + device::math::erf(x * root_half));
   }
 };
-/// The argument of GELU's tanh approximation: √(2/π)·(x + 0.044715·x³).
+/// What GELU's tanh approximation multiplies x with, (1 + tanh(u))/2 = 1/(1 + exp(−2u)), u = √(2/π)·(x + 0.044715·x³):
+/// exponentials vectorise, and nothing cancels.
 template<class T>
-struct GeluArgument {
-  static constexpr T factor = T(0.79788456080286535588), cubic = T(0.044715);
-  KOKKOS_INLINE_FUNCTION static T value(T x) { return factor * (x + cubic * x * x * x); }
-  KOKKOS_INLINE_FUNCTION static T slope(T x) { return factor * (T(1) + T(3) * cubic * x * x); }
+struct GeluShare {
+  static constexpr T factor = T(2 * 0.79788456080286535588), cubic = T(0.044715);
+  KOKKOS_INLINE_FUNCTION static T value(T x) {
+    return T(1) / (T(1) + device::math::exp(-factor * (x + cubic * x * x * x)));
+  }
+  KOKKOS_INLINE_FUNCTION static T slope(T x) { return factor * (T(1) + T(3) * cubic * x * x); } ///< of 2u
 };
 struct GeluTanh {
   template<class T>
   KOKKOS_INLINE_FUNCTION T operator()(T x) const {
-    return T(0.5) * x * (T(1) + device::math::tanh(GeluArgument<T>::value(x)));
+    return x * GeluShare<T>::value(x);
   }
 };
 
@@ -117,8 +120,8 @@ struct GeluGrad { // Φ(x) + x·φ(x)
 struct GeluTanhGrad {
   template<class T>
   KOKKOS_INLINE_FUNCTION T operator()(T dy, T x) const {
-    const T t = device::math::tanh(GeluArgument<T>::value(x));
-    return dy * T(0.5) * (T(1) + t + x * (T(1) - t * t) * GeluArgument<T>::slope(x));
+    const T share = GeluShare<T>::value(x);
+    return dy * (share + x * share * (T(1) - share) * GeluShare<T>::slope(x));
   }
 };
 
