@@ -10,7 +10,7 @@ from support import INPUTS, STRATEGIES, Case
 FULL = "--full" in sys.argv
 SMALL = ("digits", "digits_mlp", "alexnet_small", "vgg16_small", "lenet_small", "resnet18_small", "resnet50_small",
          "resnet152_small", "wide_resnet_small", "inception_v1_small", "inception_v3_small", "densenet121_small",
-         "mobilenet_v2_small", "squeezenet_small", "overfeat_small")
+         "mobilenet_v2_small", "squeezenet_small", "overfeat_small", "gpt2_tiny")
 COVERING = {
     "digits": ((2, "auto"), (3, "data"), (8, "model")),
     "digits_mlp": ((4, "kcut"), (7, "auto")),
@@ -27,6 +27,7 @@ COVERING = {
     "mobilenet_v2_small": ((3, "auto"), (8, "model")),
     "squeezenet_small": ((3, "model"), (8, "auto")),
     "overfeat_small": ((3, "owt"), (8, "auto")),
+    "gpt2_tiny": ((3, "auto"), (8, "data")),
 }
 
 
