@@ -124,7 +124,7 @@ std::string_view to_string(Recompute recompute);
 struct Graph {
   std::string name;
   DType precision = DType::f32; ///< of everything but labels
-  std::int64_t vocabulary = 0;       ///< above 0: samples are sequences of tokens, integers in [0, this)
+  std::int64_t vocabulary = 0;  ///< above 0: samples are sequences of tokens, integers in [0, this)
   std::vector<Tensor> tensors;
   std::vector<Node> nodes; ///< in execution order
   std::vector<Layer> layers;

@@ -20,13 +20,6 @@ std::int64_t count_of(const Node& node, std::string_view name) {
   return node.attributes.integer(name);
 }
 
-void check_sequence(const Graph& graph, const Node& node, std::size_t i) {
-  const Tensor& x = input(graph, node, i);
-  if (x.shape.size() != 4 || x.shape[3] != 1)
-    fail("{}: input, got shape {} expected a sequence, as an embedding layer gives", where(graph, node),
-         to_string(x.shape));
-}
-
 void check_heads(const Graph& graph, const Node& node, std::string_view key, std::int64_t channels) {
   const std::int64_t heads = count_of(node, key);
   if (heads < 1 || channels % heads != 0)
@@ -39,7 +32,7 @@ Result like(const Graph& graph, const Node& node, const Tensor& x) {
 
 std::vector<Result> infer_rotary(const Graph& graph, const Node& node) {
   expect_inputs(node, 1);
-  check_sequence(graph, node, 0);
+  expect_sequence(where(graph, node), input(graph, node, 0).shape);
   const Tensor& x = input(graph, node, 0);
   check_heads(graph, node, "heads", x.shape[1]);
   if (x.shape[1] / count_of(node, "heads") % 2 != 0)
@@ -63,7 +56,7 @@ void gradient_rotary(Backward& backward, const Node& node) {
 
 /// Operands q [B, heads·D, T, 1], k and v [B, kv_heads·D, S, 1]. Attributes heads, kv_heads, causal (0 or 1).
 void check_operands(const Graph& graph, const Node& node, std::size_t first) {
-  for (std::size_t i = first; i < first + 3; ++i) check_sequence(graph, node, i);
+  for (std::size_t i = first; i < first + 3; ++i) expect_sequence(where(graph, node), input(graph, node, i).shape);
   const Tensor &q = input(graph, node, first), &k = input(graph, node, first + 1), &v = input(graph, node, first + 2);
   const std::int64_t heads = count_of(node, "heads"), kv_heads = count_of(node, "kv_heads");
   check_heads(graph, node, "heads", q.shape[1]);

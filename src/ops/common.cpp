@@ -57,6 +57,11 @@ void expect_rank(const Graph& graph, const Node& node, std::size_t i, std::size_
   fail("{}: input, got {} dims ({}) expected {}. {}", where(graph, node), shape.size(), to_string(shape), rank, hint);
 }
 
+void expect_sequence(std::string_view where, const Shape& shape) {
+  if (!is_sequence(shape))
+    fail("{}: input, got shape {} expected a sequence, as an embedding layer gives", where, to_string(shape));
+}
+
 void expect_size(std::string_view where, std::string_view what, const Shape& shape) {
   std::int64_t elements = 1;
   for (std::int64_t extent : shape) {

@@ -27,6 +27,8 @@ void expect_inputs(const graph::Node& node, std::size_t count);
 /// Throws Error unless input i has that rank; `hint` says what to do.
 void expect_rank(const graph::Graph& graph, const graph::Node& node, std::size_t i, std::size_t rank,
                  std::string_view hint);
+/// Throws Error unless the shape is that of sequences of features.
+void expect_sequence(std::string_view where, const Shape& shape);
 /// Throws Error unless all extents are positive and the tensor has at most 2^48 elements.
 void expect_size(std::string_view where, std::string_view what, const Shape& shape);
 

@@ -62,16 +62,10 @@ std::string rows_text(const Shape& sequence, std::int64_t rows) {
   return rows == sequence[2] ? "h c" : ". c";
 }
 
-void check_sequence(const Graph& graph, const Node& node, const Tensor& x) {
-  if (x.shape.size() == 4 && x.shape[3] == 1) return;
-  fail("{}: input, got shape {} expected a sequence, as an embedding layer gives", where(graph, node),
-       to_string(x.shape));
-}
-
 std::vector<Result> infer_positions(const Graph& graph, const Node& node) {
   expect_inputs(node, 2);
   const Tensor &x = input(graph, node, 0), &weight = input(graph, node, 1);
-  check_sequence(graph, node, x);
+  expect_sequence(where(graph, node), input(graph, node, 0).shape);
   if (weight.shape[0] < x.shape[2])
     fail("{}: num_embeddings, got {} with sequences of {} expected at least as many", where(graph, node),
          weight.shape[0], x.shape[2]);

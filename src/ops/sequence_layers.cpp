@@ -30,15 +30,6 @@ graph::Initializer table_initializer(const Initial& initial) {
   return {Init::normal, initial.scheme == Scheme::normal ? initial.deviation : 1.0};
 }
 
-/// Throws Error unless x is a sequence of features.
-const graph::Tensor& expect_sequence(const Graph& graph, const std::string& at, TensorId x) {
-  const graph::Tensor& tensor = graph.tensors[x];
-  if (!is_sequence(tensor.shape))
-    fail("{}: input, got shape {} expected a sequence, as an embedding layer gives", at,
-         soybean::to_string(tensor.shape));
-  return tensor;
-}
-
 } // namespace
 
 TensorId embedding_layer(Graph& graph, const std::string& name, TensorId tokens, const EmbeddingOptions& options) {
@@ -59,7 +50,8 @@ TensorId embedding_layer(Graph& graph, const std::string& name, TensorId tokens,
 TensorId positional_embedding_layer(Graph& graph, const std::string& name, TensorId x,
                                     const EmbeddingOptions& options) {
   const std::int32_t layer = add_layer_entry(graph, name, "positional_embedding");
-  const graph::Tensor& sequence = expect_sequence(graph, where(name, "positional_embedding"), x);
+  const graph::Tensor& sequence = graph.tensors[x];
+  expect_sequence(where(name, "positional_embedding"), sequence.shape);
   const std::int64_t rows = options.num_embeddings > 0 ? options.num_embeddings : sequence.shape[2];
   const TensorId weight = parameter(graph, name, "positional_embedding",
                                     {.name = "weight",
@@ -90,14 +82,15 @@ TensorId scaled_dot_product_attention_layer(Graph& graph, const std::string& nam
 TensorId attention_layer(Graph& graph, const std::string& name, const std::vector<TensorId>& inputs,
                          const AttentionOptions& options) {
   const std::string at = where(name, "attention");
-  const std::int64_t features = expect_sequence(graph, at, inputs[0]).shape[1];
+  expect_sequence(at, graph.tensors[inputs[0]].shape);
+  const std::int64_t features = graph.tensors[inputs[0]].shape[1];
   if (options.heads < 1) fail("{}: heads, got {} expected at least 1", at, options.heads);
   if (options.head_dim == 0 && features % options.heads != 0)
     fail("{}: heads, got {} with {} features expected a divisor of them, or a head_dim", at, options.heads, features);
   const std::int64_t width = options.head_dim > 0 ? options.head_dim : features / options.heads;
   const std::int64_t kv_heads = options.kv_heads > 0 ? options.kv_heads : options.heads;
   const auto project = [&](const char* what, TensorId x, std::int64_t heads) {
-    expect_sequence(graph, at, x);
+    expect_sequence(at, graph.tensors[x].shape);
     const TensorId y =
         dense_layer(graph, name + "." + what, x, {.units = heads * width, .bias = options.bias, .init = options.init});
     return options.rotary > 0 && what != std::string("value")
