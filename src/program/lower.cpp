@@ -1,7 +1,7 @@
 // Lowering: graph + plan → the straight-line program of a step (DESIGN §3, "produced, stored, needed").
 #include "base/error.hpp"
 #include "ops/operator.hpp"
-#include "program/overlap.hpp"
+#include "program/frees.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>

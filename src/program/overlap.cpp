@@ -1,5 +1,7 @@
 #include "program/overlap.hpp"
 
+#include "program/frees.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -11,33 +13,29 @@ namespace {
 /// How many computations one that waits may be passed by.
 constexpr std::size_t reach = 16;
 
-/// Per instruction: those that have to come before it, and those it has to come before.
+/// Per instruction: how many that have to come before it have no place yet, and those it has to come before.
 struct Dependences {
-  std::vector<std::size_t> missing; ///< how many of the former have no place yet
+  std::vector<std::size_t> missing;
   std::vector<std::vector<std::size_t>> followers;
 };
 
-class Dependencies {
+/// Goes through a program once and notes who wrote and who read each buffer last.
+class Follower {
 public:
-  explicit Dependencies(const Program& program) : program_(program), uses_(program.buffers.size()) {
+  explicit Follower(const Program& program) : program_(program), uses_(program.buffers.size()) {
     result_.missing.assign(program.instructions.size(), 0);
     result_.followers.resize(program.instructions.size());
-    std::vector<std::size_t> started;
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-      const Instruction& instruction = program.instructions[i];
-      if (instruction.kind == Kind::wait) { // it reads and writes what its start does, and comes after that
-        use(started[static_cast<std::size_t>(instruction.token)], i);
-        continue;
-      }
-      if (instruction.kind == Kind::start) {
-        started.resize(std::max(started.size(), static_cast<std::size_t>(instruction.token) + 1));
-        started[static_cast<std::size_t>(instruction.token)] = i;
-      }
-      use(i, i);
-    }
   }
 
-  Dependences take() { return std::move(result_); }
+  Dependences run() {
+    const std::vector<std::size_t> starts = starts_of(program_);
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      const bool waits = instruction.kind == Kind::wait; // reads and writes what its start does, and comes after that
+      use(waits ? starts[static_cast<std::size_t>(instruction.token)] : i, i);
+    }
+    return std::move(result_);
+  }
 
 private:
   struct Uses {
@@ -78,7 +76,7 @@ public:
   Schedule(const graph::Graph& graph, const Program& program)
       : graph_(graph),
         program_(program),
-        dependences_(Dependencies(program).take()),
+        dependences_(Follower(program).run()),
         placed_(program.instructions.size(), 0),
         computations_(program.instructions.size() + 1, 0) {
     for (std::size_t i = 0; i < placed_.size(); ++i) computations_[i + 1] = computations_[i] + (computes(i) ? 1 : 0);
@@ -153,30 +151,6 @@ void overlap(const graph::Graph& graph, Program& program) {
   std::erase_if(all, [](const Instruction& i) { return i.kind == Kind::free; });
   all = Schedule(graph, program).run();
   insert_frees(program);
-}
-
-void insert_frees(Program& program) {
-  const std::vector<Instruction> old = std::exchange(program.instructions, {});
-  std::vector<std::size_t> last(program.buffers.size(), 0), started;
-  for (std::size_t i = 0; i < old.size(); ++i) {
-    const auto token = static_cast<std::size_t>(std::max(old[i].token, 0));
-    if (old[i].kind == Kind::start) started.resize(std::max(started.size(), token + 1)), started[token] = i;
-    const Instruction& user = old[i].kind == Kind::wait ? old[started[token]] : old[i];
-    for (BufferId b : user.inputs) last[b] = i;
-    for (BufferId b : user.outputs) last[b] = i;
-  }
-  std::vector<std::vector<BufferId>> dying(old.size());
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    const auto id = static_cast<BufferId>(b);
-    const auto& metrics = program.metrics;
-    if (program.buffers[b].life == Life::transient && std::find(metrics.begin(), metrics.end(), id) == metrics.end())
-      dying[last[b]].push_back(id);
-  }
-  for (std::size_t i = 0; i < old.size(); ++i) {
-    program.instructions.push_back(old[i]);
-    if (!dying[i].empty())
-      program.instructions.push_back({.kind = Kind::free, .node = old[i].node, .inputs = dying[i]});
-  }
 }
 
 } // namespace soybean::program

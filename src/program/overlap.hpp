@@ -11,7 +11,4 @@ namespace soybean::program {
 /// last use. Does nothing where nothing is sent.
 void overlap(const graph::Graph& graph, Program& program);
 
-/// Frees each transient buffer, metrics excepted, right after the instruction that uses it last.
-void insert_frees(Program& program);
-
 } // namespace soybean::program

@@ -1,6 +1,7 @@
 #include "runtime/meter.hpp"
 
-#include <algorithm>
+#include "program/frees.hpp"
+
 #include <chrono>
 #include <utility>
 
@@ -14,6 +15,11 @@ double seconds(Clock::time_point begin, Clock::time_point end) {
 }
 
 } // namespace
+
+Tracer::Tracer(Trace* trace, const graph::Graph& graph, const program::Program& program, const comm::Comm& comm)
+    : trace_(trace), graph_(graph), program_(program), comm_(comm) {
+  if (trace != nullptr) starts_ = program::starts_of(program);
+}
 
 void Tracer::did(Trace::Track track, std::size_t instruction, Time begin, Time end) {
   constexpr std::chrono::microseconds least{1}; // of what is no kernel: less is nothing but looking at the clock
@@ -49,13 +55,9 @@ void Tracer::ended(const Transfer& transfer) {
 
 /// A wait is called what it waits for.
 std::string Tracer::name(std::size_t instruction) const {
-  const auto& all = program_.instructions;
-  const program::Instruction* i = &all[instruction];
-  if (i->kind == program::Kind::wait)
-    i = &*std::find_if(all.begin(), all.end(), [&](const program::Instruction& s) {
-      return s.kind == program::Kind::start && s.token == all[instruction].token;
-    });
-  return describe(graph_, program_, *i);
+  const program::Instruction& i = program_.instructions[instruction];
+  const std::size_t named = i.kind == program::Kind::wait ? starts_[static_cast<std::size_t>(i.token)] : instruction;
+  return describe(graph_, program_, program_.instructions[named]);
 }
 
 Meter::Meter(Profile& profile, const comm::Comm& comm, Tracer tracer)

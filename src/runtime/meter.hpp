@@ -17,8 +17,7 @@ namespace soybean::runtime {
 class Tracer {
 public:
   /// `trace` may be null; the others must outlive it.
-  Tracer(Trace* trace, const graph::Graph& graph, const program::Program& program, const comm::Comm& comm)
-      : trace_(trace), graph_(graph), program_(program), comm_(comm) {}
+  Tracer(Trace* trace, const graph::Graph& graph, const program::Program& program, const comm::Comm& comm);
 
   using Time = std::chrono::steady_clock::time_point;
   void did(Trace::Track track, std::size_t instruction, Time begin, Time end);
@@ -40,6 +39,7 @@ private:
   const graph::Graph& graph_;
   const program::Program& program_;
   const comm::Comm& comm_;
+  std::vector<std::size_t> starts_; ///< per token
   std::vector<Transfer> under_way_;
 };
 

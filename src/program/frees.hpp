@@ -1,0 +1,17 @@
+#pragma once
+// Lives of buffers as a program's instructions show them. Called by lowering, and by passes that reorder.
+#include "program/program.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace soybean::program {
+
+/// The start of each token.
+std::vector<std::size_t> starts_of(const Program& program);
+
+/// Frees each transient buffer, metrics excepted, right after the instruction that uses it last. There must be no free
+/// yet.
+void insert_frees(Program& program);
+
+} // namespace soybean::program
