@@ -221,6 +221,15 @@ void differentiate_on_host(const Exec& exec, const Heads& s, const Pointers& p, 
 /// Teams at a time, so that scratch stays small.
 constexpr std::int64_t most_teams = 8192;
 
+/// Where query number `item` of all is, what it looks at, and how much of that it sees.
+struct QueryPlace {
+  std::int64_t at, keys, count, stride;
+};
+KOKKOS_INLINE_FUNCTION QueryPlace query_place(const Heads& s, std::int64_t item) {
+  const std::int64_t i = item % s.queries, head = item / s.queries % s.heads, sample = item / s.queries / s.heads;
+  return {query_at(s, sample, head, i), key_at(s, sample, head / shared_by(s), 0), visible(s, i), s.kv_heads * s.width};
+}
+
 /// One query: its shares of the values.
 struct Attend {
   Heads s;
@@ -230,10 +239,8 @@ struct Attend {
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t slot) const {
-    const std::int64_t item = first + slot, i = item % s.queries, head = item / s.queries % s.heads;
-    const std::int64_t sample = item / s.queries / s.heads, kv = head / shared_by(s);
-    const std::int64_t at = query_at(s, sample, head, i), keys = key_at(s, sample, kv, 0), count = visible(s, i);
-    const std::int64_t stride = s.kv_heads * s.width;
+    const QueryPlace place = query_place(s, first + slot);
+    const std::int64_t at = place.at, keys = place.keys, count = place.count, stride = place.stride;
     float* row = scratch + slot * s.keys;
     team.each(count, [&](std::int64_t j) { row[j] = s.scale * dot(p.q + at, p.k + keys + j * stride, s.width); });
     const float most = team.max(count, [&](std::int64_t j) { return row[j]; });
@@ -261,10 +268,8 @@ struct ByQuery {
 
   template<class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::int64_t slot) const {
-    const std::int64_t item = first + slot, i = item % s.queries, head = item / s.queries % s.heads;
-    const std::int64_t sample = item / s.queries / s.heads, kv = head / shared_by(s);
-    const std::int64_t at = query_at(s, sample, head, i), keys = key_at(s, sample, kv, 0), count = visible(s, i);
-    const std::int64_t stride = s.kv_heads * s.width;
+    const QueryPlace place = query_place(s, first + slot);
+    const std::int64_t at = place.at, keys = place.keys, count = place.count, stride = place.stride;
     float* row = scratch + slot * s.keys;
     const auto delta =
         static_cast<float>(team.sum(s.width, [&](std::int64_t d) { return p.dy[at + d] * p.kept[at + d]; }));
@@ -334,6 +339,9 @@ void in_turns(const Exec& exec, std::int64_t items, std::int64_t work, const cha
 std::int64_t queries_in_all(const Heads& s) {
   return s.samples * s.heads * s.queries;
 }
+std::int64_t keys_in_all(const Heads& s) {
+  return s.samples * s.kv_heads * s.keys;
+}
 std::int64_t aligned(std::int64_t floats) {
   return (floats + 15) / 16 * 16;
 }
@@ -363,7 +371,7 @@ void run_attention_grad(const Exec& exec, const Call& call) {
   float* rows = scratch + aligned(queries_in_all(s));
   in_turns(exec, queries_in_all(s), 3 * s.keys * s.width, "soybean::attention_grad::queries",
            ByQuery{s, p, scratch, rows, 0});
-  in_turns(exec, s.samples * s.kv_heads * s.keys, 4 * s.queries * s.width, "soybean::attention_grad::keys",
+  in_turns(exec, keys_in_all(s), 4 * s.queries * s.width, "soybean::attention_grad::keys",
            ByKey{s, p, scratch, rows, 0});
 }
 
@@ -371,8 +379,8 @@ std::int64_t scratch_attention_grad(const Exec& exec, const Call& call) {
   const Heads s = make_heads(call.node, call.inputs[2], call.inputs[3]);
   std::int64_t floats = 2 * exec.threads() * block_queries * s.keys;
   if (!device::offers_thread_products(exec))
-    floats = aligned(queries_in_all(s)) +
-             std::max(std::min(most_teams, queries_in_all(s)) * s.keys, 2 * most_teams * s.queries);
+    floats = aligned(queries_in_all(s)) + std::max(std::min(most_teams, queries_in_all(s)) * s.keys,
+                                                   2 * std::min(most_teams, keys_in_all(s)) * s.queries);
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
