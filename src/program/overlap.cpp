@@ -71,12 +71,77 @@ private:
   Dependences result_;
 };
 
+/// What the transient buffers of the fullest rank take as instructions get their places; sharing left out.
+class Memory {
+public:
+  Memory(const graph::Graph& graph, const Program& program)
+      : program_(program),
+        starts_(starts_of(program)),
+        bytes_(program.buffers.size(), 0),
+        users_(program.buffers.size(), 0),
+        begun_(program.buffers.size(), 0) {
+    for (std::size_t b = 0; b < bytes_.size(); ++b) {
+      if (program.buffers[b].life != Life::transient) continue;
+      const graph::Tensor& tensor = graph.tensors[program.buffers[b].tensor];
+      bytes_[b] = size_of(tensor.dtype) * volume(tiling::block(program.buffers[b].tiling, tensor.shape, program.mesh,
+                                                               tiling::ranks(program.mesh) - 1));
+    }
+    for (std::size_t i = 0; i < program.instructions.size(); ++i)
+      for_operands(i, [&](BufferId b, bool) { ++users_[b]; });
+    for (const BufferId metric : program.metrics) ++users_[metric]; // stays to the end
+  }
+
+  /// While the instruction runs, were it the next.
+  std::int64_t with(std::size_t instruction) const {
+    std::int64_t bytes = alive_;
+    for_operands(instruction, [&](BufferId b, bool output) { bytes += output && !begun_[b] ? bytes_[b] : 0; });
+    return bytes;
+  }
+  void place(std::size_t instruction) {
+    alive_ = with(instruction);
+    for_operands(instruction, [&](BufferId b, bool output) {
+      if (output) begun_[b] = 1;
+      if (--users_[b] == 0) alive_ -= bytes_[b];
+    });
+  }
+
+private:
+  /// f(buffer, whether it is an output); a wait has its start's operands.
+  template<class F>
+  void for_operands(std::size_t instruction, const F& f) const {
+    const Instruction* i = &program_.instructions[instruction];
+    if (i->kind == Kind::wait) i = &program_.instructions[starts_[static_cast<std::size_t>(i->token)]];
+    for (const BufferId b : i->inputs) f(b, false);
+    for (const BufferId b : i->outputs) f(b, true);
+  }
+
+  const Program& program_;
+  std::vector<std::size_t> starts_; // per token
+  std::vector<std::int64_t> bytes_; // per buffer
+  std::vector<int> users_;          // that have no place yet
+  std::vector<char> begun_;
+  std::int64_t alive_ = 0;
+};
+
+/// The most that the buffers take in the order the program has.
+std::int64_t peak_of(const Program& program, Memory memory) {
+  std::int64_t peak = 0;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    peak = std::max(peak, memory.with(i));
+    memory.place(i);
+  }
+  return peak;
+}
+
 class Schedule {
 public:
   Schedule(const graph::Graph& graph, const Program& program)
       : graph_(graph),
         program_(program),
         dependences_(Follower(program).run()),
+        memory_(graph, program),
+        peak_(peak_of(program, memory_)),
+        saves_(graph.microbatches > 1 || graph.recompute != graph::Recompute::none),
         placed_(program.instructions.size(), 0),
         computations_(program.instructions.size() + 1, 0) {
     for (std::size_t i = 0; i < placed_.size(); ++i) computations_[i + 1] = computations_[i] + (computes(i) ? 1 : 0);
@@ -91,6 +156,7 @@ public:
       const std::size_t next = choose();
       ready_.erase(next), waits_.erase(next);
       placed_[next] = 1;
+      memory_.place(next);
       while (first_ < placed_.size() && (placed_[first_] || !computes(first_))) ++first_;
       for (const std::size_t follower : dependences_.followers[next])
         if (--dependences_.missing[follower] == 0) ready(follower);
@@ -111,15 +177,20 @@ private:
 
   bool in_reach(std::size_t i) const { return i < first_ || computations_[i] - computations_[first_] <= reach; }
 
-  /// The first start there is, else the first of the others, else the wait that is needed first.
+  /// No more is taken than the program takes anyway.
+  bool fits(std::size_t i) const { return memory_.with(i) <= peak_; }
+
+  /// The first start there is, else the first of the others, else the wait that is needed first. In a program that
+  /// saves memory nothing but waits leaves its place, and these only as long as it fits.
   std::size_t choose() const {
     std::size_t found = placed_.size();
     for (const std::size_t i : ready_) {
       if (!in_reach(i)) break;
+      if (i > first_ && (saves_ || !fits(i))) continue;
       if (program_.instructions[i].kind == Kind::start) return i;
       found = std::min(found, i);
     }
-    if (found < placed_.size()) return found;
+    if (found < placed_.size() && (!saves_ || waits_.empty() || fits(found))) return found;
     if (waits_.empty()) return *ready_.begin();
     return *std::min_element(waits_.begin(), waits_.end(),
                              [&](std::size_t a, std::size_t b) { return needed(a) < needed(b); });
@@ -136,6 +207,9 @@ private:
   const graph::Graph& graph_;
   const Program& program_;
   Dependences dependences_;
+  Memory memory_;
+  std::int64_t peak_; // in the program's own order
+  bool saves_;
   std::vector<char> placed_;
   std::vector<std::size_t> computations_; // before each instruction, updates left out
   std::set<std::size_t> ready_, waits_;   // with nothing missing

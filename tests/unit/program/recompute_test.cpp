@@ -55,6 +55,19 @@ TEST(Recompute, PeaksFall) {
   }
 }
 
+/// Statistics of batch norms are sums over ranks: while one is under way, what is to be computed again waits.
+TEST(Recompute, IsNotUndoneByOverlap) {
+  const Graph graph = blocks(Recompute::segments);
+  const plan::Plan plan = plan::make_plan(graph, tiling::Mesh{{2, 2}}, {.strategy = "data"});
+  const auto arena = [&](const std::vector<std::string>& skip) {
+    Program program = lower(graph, plan, Mode::train);
+    run_passes(graph, program, skip);
+    return static_cast<double>(
+        assign_memory(graph, program, 0, Workspaces(program.instructions.size(), 0)).arena_bytes);
+  };
+  EXPECT_LE(arena({}), 1.05 * arena({"overlap"}));
+}
+
 TEST(Recompute, SegmentsTakeTheSquareRoot) {
   const tiling::Mesh serial;
   const auto growth = [&](Recompute recompute) {
