@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "plan/words.hpp"
+#include "program/staging.hpp"
 
 #include <fmt/format.h>
 
@@ -54,8 +55,9 @@ Costed cost(const Subject& subject, plan::Plan plan) {
   costed.program = program::lower(subject.graph, costed.plan, program::Mode::train);
   program::run_passes(subject.graph, costed.program);
   // The last block of a dim is its largest, so the last rank is the fullest.
-  costed.layout = program::assign_memory(subject.graph, costed.program, tiling::ranks(costed.plan.mesh) - 1,
-                                         program::Workspaces(costed.program.instructions.size(), 0));
+  const int fullest = tiling::ranks(costed.plan.mesh) - 1;
+  costed.layout = program::assign_memory(subject.graph, costed.program, fullest,
+                                         program::staging(subject.graph, costed.program, fullest));
   if (subject.setting != nullptr)
     costed.step = simulate::predict(*subject.setting, subject.graph, costed.plan, costed.program);
   return costed;

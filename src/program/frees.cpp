@@ -16,6 +16,25 @@ std::vector<std::size_t> starts_of(const Program& program) {
   return starts;
 }
 
+std::vector<char> last_sends(const Program& program) {
+  const std::vector<Instruction>& all = program.instructions;
+  std::vector<char> result(all.size(), 0), read_later(program.buffers.size(), 1);
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (all[i].kind == Kind::start) {
+      const BufferId source = all[i].inputs[0];
+      result[i] = program.buffers[source].life == Life::transient && !read_later[source] ? 1 : 0;
+    }
+    for (const BufferId b : all[i].inputs) read_later[b] = all[i].kind == Kind::free ? 0 : 1;
+  }
+  const std::vector<std::size_t> starts = starts_of(program);
+  std::vector<int> under_way(program.buffers.size(), 0); // transfers out of each
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kind == Kind::start && under_way[all[i].inputs[0]]++ > 0) result[i] = 0;
+    if (all[i].kind == Kind::wait) --under_way[all[starts[static_cast<std::size_t>(all[i].token)]].inputs[0]];
+  }
+  return result;
+}
+
 void insert_frees(Program& program) {
   const std::vector<std::size_t> starts = starts_of(program);
   const std::vector<Instruction> old = std::exchange(program.instructions, {});

@@ -3,6 +3,7 @@
 #include "program/memory.hpp"
 
 #include "base/error.hpp"
+#include "program/staging.hpp"
 
 #include <fmt/format.h>
 
@@ -138,8 +139,8 @@ std::vector<Box> boxes_of(const graph::Graph& graph, const Program& program, int
 std::int64_t peak_bytes(const graph::Graph& graph, const plan::Plan& plan) {
   Program program = lower(graph, plan, Mode::train);
   run_passes(graph, program);
-  return assign_memory(graph, program, tiling::ranks(plan.mesh) - 1, Workspaces(program.instructions.size(), 0))
-      .arena_bytes;
+  const int fullest = tiling::ranks(plan.mesh) - 1;
+  return assign_memory(graph, program, fullest, staging(graph, program, fullest)).arena_bytes;
 }
 
 Layout assign_memory(const graph::Graph& graph, const Program& program, int rank, const Workspaces& workspaces) {

@@ -24,8 +24,7 @@ constexpr std::int64_t alignment = 64;
 
 Layout assign_memory(const graph::Graph& graph, const Program& program, int rank, const Workspaces& workspaces);
 
-/// What the training step of a plan takes on the fullest rank, the last one, without scratch of kernels and staging of
-/// messages.
+/// What the training step of a plan takes on the fullest rank, the last one, without scratch of kernels.
 std::int64_t peak_bytes(const graph::Graph& graph, const plan::Plan& plan);
 
 /// When the memory of a transient buffer, and of those that share it, is in use: from instruction `begin` to `end`,

@@ -4,6 +4,7 @@
 #include "device/staging.hpp"
 #include "device/stream.hpp"
 #include "kernels/kernel.hpp"
+#include "program/frees.hpp"
 #include "runtime/meter.hpp"
 #include "runtime/transfer.hpp"
 
@@ -51,26 +52,6 @@ TensorView make_view(const graph::Graph& graph, const Program& program, BufferId
           .spatial = device::block_spatial(box.extents, t.spatial)};
 }
 
-/// True if nothing reads the start's source once it has been waited for, nor anything else meanwhile: the next mention
-/// is its `free`.
-bool source_dies(const Program& program, std::size_t start) {
-  const BufferId source = program.instructions[start].inputs[0];
-  if (program.buffers[source].life != program::Life::transient) return false;
-  std::map<std::int32_t, BufferId> under_way;
-  for (std::size_t i = 0; i < start; ++i) {
-    const Instruction& other = program.instructions[i];
-    if (other.kind == Kind::start) under_way[other.token] = other.inputs[0];
-    if (other.kind == Kind::wait) under_way.erase(other.token);
-  }
-  for (const auto& [token, buffer] : under_way)
-    if (buffer == source) return false;
-  for (std::size_t i = start + 1; i < program.instructions.size(); ++i) {
-    const Instruction& other = program.instructions[i];
-    if (std::count(other.inputs.begin(), other.inputs.end(), source) > 0) return other.kind == Kind::free;
-  }
-  return false;
-}
-
 } // namespace
 
 /// A program with its memory and its calls.
@@ -109,7 +90,7 @@ kernels::Call call_of(const Compute& c, bool training) {
 class Preparer {
 public:
   Preparer(const graph::Graph& graph, const Program& program, const Context& context)
-      : graph_(graph), program_(program), context_(context) {
+      : graph_(graph), program_(program), context_(context), last_sends_(program::last_sends(program)) {
     for (const program::Buffer& b : program.buffers)
       boxes_.push_back(tiling::block(b.tiling, graph.tensors[b.tensor].shape, context.mesh, context.rank));
   }
@@ -208,7 +189,7 @@ private:
                                    .step = instruction.step,
                                    .from = view(instruction.inputs[0], layout, arena),
                                    .to = view(instruction.outputs[0], layout, arena),
-                                   .from_dies = instruction.kind == Kind::start && source_dies(program_, index),
+                                   .from_dies = last_sends_[index] != 0,
                                    .comm = &context_.comm},
                                   staging);
     t.collective.control = instruction.control;
@@ -220,6 +201,7 @@ private:
   const graph::Graph& graph_;
   const Program& program_;
   const Context& context_;
+  std::vector<char> last_sends_; // per instruction
   std::vector<Box> boxes_;
 };
 

@@ -88,7 +88,7 @@ class Training(Case):
                     done = self.run_program(0, INPUTS / f"{model}.toml", "--ranks", ranks, "--json", program="soybean_plan")
                     plan, summary = json.loads(done.stdout)["strategies"]["auto"], self.summary()
                     self.assertEqual(plan["bytes"], summary["bytes_moved_per_step"])
-                    # Planning knows nothing of kernels' scratch and of the staging of messages.
+                    # Planning knows nothing of kernels' scratch.
                     self.assertLessEqual(plan["peak_memory"], summary["peak_memory"])
                     self.assertGreater(plan["peak_memory"], 0.95 * summary["peak_memory"])
 
